@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.ports import Query
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
+from interlock.core.ports import ApprovalQuery
 from tests.faults.chat_agent import ANN, POLICY, Chat, Outside, chat_of, person
 from tests.places import migrated
 from tests.postgres import Server
@@ -50,7 +50,7 @@ def opened(database: str, folder: Path) -> Iterator[str]:
 
 
 async def measured(url: str, folder: Path, threads: int, decisions: int) -> dict[str, float]:
-    parts, reached = wire(url), Reached()
+    parts, reached = build_services(url), Reached()
     await parts.store.open()
     await parts.put_policy(WORKSPACE, POLICY, "ada", {})
     await parts.store.put_user(WORKSPACE, ANN, "ada")
@@ -81,7 +81,7 @@ class Reached:
             self.tool.set()
 
 
-async def turns(parts: Parts, chat: Chat, number: int) -> float:
+async def turns(parts: AppServices, chat: Chat, number: int) -> float:
     """Threads of one message and one answer, from the first that is said to the last that is done."""
     doors, who = await chat.workspaces.doors(WORKSPACE), person(WORKSPACE)
     began = time.perf_counter()
@@ -92,7 +92,7 @@ async def turns(parts: Parts, chat: Chat, number: int) -> float:
     return number / (time.perf_counter() - began)
 
 
-async def decision(parts: Parts, chat: Chat, reached: Reached, number: int) -> float:
+async def decision(parts: AppServices, chat: Chat, reached: Reached, number: int) -> float:
     """Seconds from the moment at which a person says yes, its commit included."""
     doors, who = await chat.workspaces.doors(WORKSPACE), person(WORKSPACE)
     reached.tool.clear()
@@ -100,10 +100,10 @@ async def decision(parts: Parts, chat: Chat, reached: Reached, number: int) -> f
     async with parts.store.watch(WORKSPACE) as watch:
         while (await chat.threads.see(who, thread.id)).status != "waiting":
             await watch.changed(0.05)
-    page = await parts.store.list(WORKSPACE, Query(statuses=("pending",), thread_id=thread.id))
+    page = await parts.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), thread_id=thread.id))
     approval = page.items[0].approval
     began = time.perf_counter()
-    await parts.inbox.decide(WORKSPACE, approval.id, Approve(Seen(approval.args_sha256)), BOB)
+    await parts.inbox.decide(WORKSPACE, approval.id, Approve(Acknowledgement(approval.args_sha256)), BOB)
     await reached.tool.wait()
     return reached.at - began
 

@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.floors import Bench, Postgres
-from interlock.app.bootstrap import Parts, wire_store
+from interlock.app.bootstrap import AppServices, build_services_from_store
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.storage.store import SqlStore
@@ -23,10 +23,10 @@ BOB = Reviewer("bob")
 
 
 @asynccontextmanager
-async def opened(bench: Bench, folder: Path, *, recorded: bool = False) -> AsyncIterator[Parts]:
+async def opened(bench: Bench, folder: Path, *, recorded: bool = False) -> AsyncIterator[AppServices]:
     """Warmed up; with `recorded`, the bench writes down what is sent from here on."""
     with bench.database(folder) as database:
-        parts = wire_store(SqlStore(database))
+        parts = build_services_from_store(SqlStore(database))
         await parts.store.open()
         try:
             if recorded and isinstance(bench, Postgres):
@@ -42,11 +42,11 @@ async def opened(bench: Bench, folder: Path, *, recorded: bool = False) -> Async
             await parts.store.close()
 
 
-async def cycle(parts: Parts, key: str, latencies: list[float]) -> None:
+async def cycle(parts: AppServices, key: str, latencies: list[float]) -> None:
     call = propose("delete_file", {"path": "/srv/x/" + "a" * 120, "key": key}, "bench", key)
     outcome = await parts.gate.check(call, SPEC)
     assert isinstance(outcome, Waiting)
-    seen = Seen(digest(call.args))  # what the card of this call shows
+    seen = Acknowledgement(digest(call.args))  # what the card of this call shows
     begun = time.perf_counter()
     await parts.inbox.decide("default", outcome.approval_id, Approve(seen), BOB)
     execution = await parts.gate.start("default", outcome.approval_id, "bench")
@@ -55,7 +55,7 @@ async def cycle(parts: Parts, key: str, latencies: list[float]) -> None:
     await parts.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=payload)
 
 
-async def run_cycles(parts: Parts, total: int, at_once: int, tag: str) -> tuple[float, list[float]]:
+async def run_cycles(parts: AppServices, total: int, at_once: int, tag: str) -> tuple[float, list[float]]:
     """Cycles per second and the times from decision to tool."""
     latencies: list[float] = []
     numbers = iter(range(total))
@@ -69,7 +69,7 @@ async def run_cycles(parts: Parts, total: int, at_once: int, tag: str) -> tuple[
     return total / (time.perf_counter() - begun), latencies
 
 
-async def cycles_for(parts: Parts, seconds: float, at_once: int, tag: str) -> int:
+async def cycles_for(parts: AppServices, seconds: float, at_once: int, tag: str) -> int:
     """How many were done in the time."""
     numbers, begun = count(), time.perf_counter()
 
@@ -81,7 +81,7 @@ async def cycles_for(parts: Parts, seconds: float, at_once: int, tag: str) -> in
     return next(numbers)
 
 
-async def allowed_reads(parts: Parts, reads: int) -> tuple[float, float]:
+async def allowed_reads(parts: AppServices, reads: int) -> tuple[float, float]:
     """Seconds for one allowed read, all in, and those of the processor."""
     spec = ToolSpec("read_file", "read")
     begun, processor = time.perf_counter(), time.process_time()

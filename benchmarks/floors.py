@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import psycopg
 
 from interlock.app.bootstrap import wall_clock
-from interlock.storage.postgres.connection import Link
-from interlock.storage.postgres.database import WRITING, PostgresDatabase
-from interlock.storage.postgres.pipeline import Answer, Pipe
+from interlock.storage.postgres.connection import PostgresConnection
+from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase
+from interlock.storage.postgres.pipeline import Pipeline, PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.places import migrated
 from tests.postgres import Server
@@ -114,7 +114,7 @@ class Postgres:
 
     def replay(self) -> float:
         with self._fresh() as url:
-            link = Link(url, WRITING)
+            link = PostgresConnection(url, WRITER_SETTINGS)
             pipe = link.pipe()
             pipe.ask(_NEVER_STALE)  # the recorded times are over
             _play(pipe, self._sent[: self._warm])
@@ -138,13 +138,13 @@ class PipeRecorder:
     def __init__(self, sent: list[tuple[str, Sequence[Any]] | None]) -> None:
         self._sent = sent
         self._heard = 0
-        self._pipe: Pipe
+        self._pipe: Pipeline
 
-    def around(self, pipe: Pipe) -> PipeRecorder:
+    def around(self, pipe: Pipeline) -> PipeRecorder:
         self._pipe = pipe
         return self
 
-    def send(self, text: str, values: Sequence[object] = ()) -> Answer:
+    def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
         self._sent.append((text, values))
         return self._pipe.send(text, values)
 
@@ -161,7 +161,7 @@ class PipeRecorder:
         self._pipe.abandon()
 
 
-def _play(pipe: Pipe, sent: Sequence[tuple[str, Sequence[Any]] | None]) -> None:
+def _play(pipe: Pipeline, sent: Sequence[tuple[str, Sequence[Any]] | None]) -> None:
     for each in sent:
         if each is None:
             pipe.sync()

@@ -19,8 +19,8 @@ from pathlib import Path
 import psycopg
 
 from benchmarks import cycles, report
-from interlock.app.bootstrap import Parts, wall_clock, wire_store
-from interlock.core.ports import Query
+from interlock.app.bootstrap import AppServices, build_services_from_store, wall_clock
+from interlock.core.ports import ApprovalQuery
 from interlock.storage.engine.database import Database
 from interlock.storage.postgres.database import PostgresDatabase
 from interlock.storage.sqlite.database import SqliteDatabase
@@ -84,13 +84,13 @@ def fill_postgres(url: str, count: int) -> None:
 
 
 async def measure(make: Callable[[], Database], fill: Callable[[], None], rounds: int) -> dict[str, float]:
-    parts = wire_store(SqlStore(make()))
+    parts = build_services_from_store(SqlStore(make()))
     await parts.store.open()
     await parts.store.secret_key("default")
     await cycles.cycle(parts, "warm", [])
     await parts.store.close()
     fill()
-    parts = wire_store(SqlStore(make()))
+    parts = build_services_from_store(SqlStore(make()))
     await parts.store.open()
     try:
         await cycles.run_cycles(parts, 100, 1, "warm2")
@@ -106,12 +106,12 @@ async def measure(make: Callable[[], Database], fill: Callable[[], None], rounds
         await parts.store.close()
 
 
-async def page(parts: Parts) -> float:
+async def page(parts: AppServices) -> float:
     """Milliseconds for the 50 most urgent of all that are pending."""
     spent = []
     for _ in range(50):
         begun = time.perf_counter()
-        found = await parts.store.list("default", Query(("pending",), limit=50))
+        found = await parts.store.list("default", ApprovalQuery(("pending",), limit=50))
         spent.append(time.perf_counter() - begun)
         assert len(found.items) == 50
     return statistics.median(spent) * 1000

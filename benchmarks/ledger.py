@@ -12,18 +12,18 @@ from itertools import islice
 from pathlib import Path
 
 from interlock.app import audit
-from interlock.app.bootstrap import wire
-from interlock.app.ledger_file import Source, export, verify_exports
-from interlock.cli.commands.audit import Processes
+from interlock.app.bootstrap import build_services
+from interlock.app.ledger_file import ExportFile, export, verify_exports
+from interlock.cli.commands.audit import VerifyPool
 from interlock.core.approval.approval import Approval, decide
 from interlock.core.approval.execute import finish, start
-from interlock.core.approval.propose import Proposal, request
+from interlock.core.approval.propose import Proposal, request_approval
 from interlock.core.call import ToolSpec, propose, redact
-from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.checkpoint import SignedHead
 from interlock.core.ledger.event import Event, Moment, Payload, Stored
-from interlock.core.ledger.row_digests import stamped
+from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import Store
 from interlock.storage.engine import rows
@@ -77,7 +77,7 @@ def measure(path: Path) -> dict[str, float]:
 
 async def _measured(path: Path) -> dict[str, float]:
     url = f"sqlite:///{path}"
-    store = wire(url).store
+    store = build_services(url).store
     await store.open()
     try:
         spent: dict[str, float] = {}
@@ -87,11 +87,13 @@ async def _measured(path: Path) -> dict[str, float]:
         spent["one process"] = time.perf_counter() - begun
         processes = max(2, os.cpu_count() or 1)  # named, since a short ledger would get none
         begun = time.perf_counter()
-        joined = await audit.joined(store, "default", None, lambda done, total: None, Processes(store, url, processes))
+        joined = await audit.verify_in_parallel(
+            store, "default", None, lambda done, total: None, VerifyPool(store, url, processes)
+        )
         spent["all processors"] = time.perf_counter() - begun
         assert verifier.head == joined.head
         begun = time.perf_counter()
-        assert [message async for message in audit.disagreements(store, verifier)] == []
+        assert [message async for message in audit.compare_rows(store, verifier)] == []
         spent["rows"] = time.perf_counter() - begun
         spent |= await _exported(store, path.with_name("export.tsv"))
         verifier.finish(await store.head("default"))
@@ -108,13 +110,13 @@ async def _exported(store: Store, path: Path) -> dict[str, float]:
             file.write(block)
     wrote = time.perf_counter()
     with path.open("rb") as file:
-        report, _ = await verify_exports([Source(path.name, file)], None, lambda signed: "")
+        report, _ = await verify_exports([ExportFile(path.name, file)], None, lambda signed: "")
     assert not report.faults
     return {"export": wrote - begun, "verify the export": time.perf_counter() - wrote}
 
 
 async def _make(path: Path) -> None:
-    store = wire(f"sqlite:///{path}").store
+    store = build_services(f"sqlite:///{path}").store
     await store.open()
     await store.close()
 
@@ -133,12 +135,12 @@ def _life(number: int, moment: Moment) -> Life:
     call = propose("delete_file", args, f"run{number % 97}", f"call{number}", agent="office", requester="ann")
     shown = redact(call.args, SPEC, b"")
     proposal = Proposal(approval_id, name, call, SPEC, shown, "Delete a file", policy_sha256="f" * 64)
-    asked = request(proposal, TERMS, moment)
-    decided = decide(asked.state, Approve(Seen(shown.sha256)), BOB, moment)
+    asked = request_approval(proposal, TERMS, moment)
+    decided = decide(asked.state, Approve(Acknowledgement(shown.sha256)), BOB, moment)
     running = start(Stored(decided.state, Payload(call.args)), "runner:1", 60_000, "", moment, runner_is_dead=False)
     ended = finish(running.state, 1, Payload(result=b'"ok"'), moment, ok=True)
     changes = ((asked, None), (decided, asked.state), (running, decided.state), (ended, running.state))
-    events = tuple(event for change, old in changes for event in stamped(change, old))
+    events = tuple(event for change, old in changes for event in stamp_events(change, old))
     assert len(events) == ENTRIES_EACH
     return Life(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
 
@@ -147,7 +149,7 @@ def _sealed(batch: list[Life], head: Head) -> list[Entry]:
     sealed = []
     for one in batch:
         for event in one.events:
-            entry = seal(event, head, one.approval.created_at, SALT)
+            entry = make_entry(event, head, one.approval.created_at, SALT)
             head = Head("default", entry.seq, entry.link, entry.at)
             sealed.append(entry)
     return sealed

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.cycles import SPEC, cycle
-from interlock.app.bootstrap import Parts, wall_clock, wire
+from interlock.app.bootstrap import AppServices, build_services, wall_clock
 from interlock.core.call import propose
 from interlock.core.outcome import Waiting
 
@@ -59,8 +59,8 @@ async def busy(path: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Parts]:
-    parts = wire(f"sqlite:///{path}", wall_clock)
+async def opened(path: Path) -> AsyncIterator[AppServices]:
+    parts = build_services(f"sqlite:///{path}", wall_clock)
     await parts.store.open()
     try:
         await parts.store.secret_key("default")

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.policy.analysis import Recorded, rehearse
+from interlock.core.policy.analysis import RecordedCall, rehearse
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
-from interlock.policy.rehearsal import rehearse as rehearse_store
-from interlock.policy.templates import template
+from interlock.policy.rehearsal import run_rehearsal as rehearse_store
+from interlock.policy.templates import read_template
 
-IN_FORCE = load_policy(template("money"), compile_condition).policy
-DRAFT = load_policy(template("money").replace("<= 100.0", "<= 250.0"), compile_condition).policy
+IN_FORCE = load_policy(read_template("money"), compile_condition).policy
+DRAFT = load_policy(read_template("money").replace("<= 100.0", "<= 250.0"), compile_condition).policy
 SPECS = (ToolSpec("fund_transfer", "write", describe="Pay {amount}"), ToolSpec("delete_page", "destructive"))
 AT_ONCE = 500
 KEEP = 20
@@ -41,7 +41,7 @@ def measure(calls: int) -> Measured:
 
 
 async def _measured(calls: int, url: str) -> Measured:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         parts.gate.policy = IN_FORCE
@@ -57,7 +57,7 @@ async def _measured(calls: int, url: str) -> Measured:
         await parts.store.close()
 
 
-async def _fill(parts: Parts, calls: int) -> None:
+async def _fill(parts: AppServices, calls: int) -> None:
     made = list(_calls(calls))
     for start in range(0, calls, AT_ONCE):
         await asyncio.gather(*(parts.gate.check(call, spec) for call, spec in made[start : start + AT_ONCE]))
@@ -65,7 +65,7 @@ async def _fill(parts: Parts, calls: int) -> None:
 
 def _judging(calls: int) -> float:
     """The pure part alone, on calls that are in memory."""
-    recorded = [Recorded(call, spec, "ask", "", number) for number, (call, spec) in enumerate(_calls(calls), 1)]
+    recorded = [RecordedCall(call, spec, "ask", "", number) for number, (call, spec) in enumerate(_calls(calls), 1)]
     begun = time.perf_counter()
     report = rehearse(recorded, IN_FORCE, DRAFT, KEEP)
     assert report.calls == calls

@@ -24,19 +24,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval.approval import Approval, Decided
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.call import Subject, ToolSpec, propose
 from interlock.core.canonical import plain_json
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import Waiting
 from interlock.core.policy.policy import Ask
-from interlock.core.ports import Query
-from interlock.core.search import words_of
+from interlock.core.ports import ApprovalQuery
+from interlock.core.search import search_document
 from interlock.storage.engine import rows
 from interlock.storage.engine.queries import load_queries
-from interlock.storage.tables.search import LOT
+from interlock.storage.tables.search import BATCH_SIZE
 from tests.postgres import Server
 
 BEGAN = 1_700_000_000_000
@@ -109,12 +109,12 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
     sentence = f"{tool} {args['amount']} {currency} for ticket T{number}"
     names = (f"run{chance.getrandbits(48):x}", "call", tool, "write", f"agent{chance.randrange(50)}", ())
     subject = Subject("default", *names, f"thread{number // 20}", asker, "medium", False, "0" * 64, "n", "p")
-    decided = None if status == "pending" else Decided("approve", decider, at, "web")
+    decided = None if status == "pending" else DecisionRecord("approve", decider, at, "web")
     approval = Approval(
         approval_id, subject, TERMS, "0" * 64, "0" * 64, status, at, at + 86_400_000, 3, decision=decided
     )
     payload = Payload(plain_json(args).encode(), None, sentence)
-    words = words_of(Stored(approval, payload))
+    words = search_document(Stored(approval, payload))
     shown = (payload.args, payload.shown, payload.sentence, None, None)
     return rows.insert_values(approval), ("default", approval_id, *shown), ("default", approval_id, words)
 
@@ -136,7 +136,7 @@ def in_sqlite(path: Path, count: int) -> dict[str, float | str]:
                 ("insert_approval", "insert_payload", "insert_doc"), zip(*chunk, strict=True), strict=True
             ):
                 connection.executemany(statements[name], values)
-            for place in range(CHUNK // LOT):  # the index merges its parts a little each time, as it would have
+            for place in range(CHUNK // BATCH_SIZE):  # the index merges its parts a little each time, as it would have
                 connection.execute(statements["write_mark"], ("default", "search", number * CHUNK + place))
             connection.execute("commit")
         connection.execute(begin)
@@ -192,7 +192,7 @@ def _rest(count: int) -> Iterator[tuple[str, tuple[object, ...]]]:
 
 
 async def _migrated(url: str) -> None:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     await parts.store.close()
 
@@ -200,53 +200,53 @@ async def _migrated(url: str) -> None:
 # The questions
 
 
-def questions(count: int) -> dict[str, Query]:
+def questions(count: int) -> dict[str, ApprovalQuery]:
     rare, since = f"T{count * 2 // 3}", BEGAN + count * EVERY // 3
-    week = Query(since=since, until=since + 604_800_000)
+    week = ApprovalQuery(since=since, until=since + 604_800_000)
     return {
-        "a rare word": Query(text=rare),
-        "a common word": Query(text="invoice"),
-        "two common words": Query(text="invoice customer"),
-        "a common and a rare word": Query(text=f"invoice {rare}"),
-        "the beginning of a word": Query(text="customer inv"),
-        "a word that nobody has": Query(text="nowhere"),
-        "a word of the oldest tenth": Query(text="ancient"),
-        "a common tool": Query(tool="tool0"),
-        "a rare tool": Query(tool="tool199"),
-        "an agent": Query(agent="agent7"),
-        "a person": Query(person="person42"),
-        "an argument": Query(arguments=(("ticket", rare),)),
-        "a common argument": Query(arguments=(("currency", "EUR"),)),
-        "an argument and a tool": Query(arguments=(("amount", 77),), tool="tool3"),
-        "a thread": Query(thread_id=f"thread{count // 60}"),
-        "status failed": Query(("failed",)),
-        "status failed and a tool": Query(("failed",), tool="tool199"),
-        "status failed and a common word": Query(("failed",), text="invoice"),
-        "three statuses": Query(("failed", "rejected", "expired")),
-        "pending and a common word": Query(("pending",), text="invoice"),
-        "pending and a rare tool": Query(("pending",), tool="tool199"),
+        "a rare word": ApprovalQuery(text=rare),
+        "a common word": ApprovalQuery(text="invoice"),
+        "two common words": ApprovalQuery(text="invoice customer"),
+        "a common and a rare word": ApprovalQuery(text=f"invoice {rare}"),
+        "the beginning of a word": ApprovalQuery(text="customer inv"),
+        "a word that nobody has": ApprovalQuery(text="nowhere"),
+        "a word of the oldest tenth": ApprovalQuery(text="ancient"),
+        "a common tool": ApprovalQuery(tool="tool0"),
+        "a rare tool": ApprovalQuery(tool="tool199"),
+        "an agent": ApprovalQuery(agent="agent7"),
+        "a person": ApprovalQuery(person="person42"),
+        "an argument": ApprovalQuery(arguments=(("ticket", rare),)),
+        "a common argument": ApprovalQuery(arguments=(("currency", "EUR"),)),
+        "an argument and a tool": ApprovalQuery(arguments=(("amount", 77),), tool="tool3"),
+        "a thread": ApprovalQuery(thread_id=f"thread{count // 60}"),
+        "status failed": ApprovalQuery(("failed",)),
+        "status failed and a tool": ApprovalQuery(("failed",), tool="tool199"),
+        "status failed and a common word": ApprovalQuery(("failed",), text="invoice"),
+        "three statuses": ApprovalQuery(("failed", "rejected", "expired")),
+        "pending and a common word": ApprovalQuery(("pending",), text="invoice"),
+        "pending and a rare tool": ApprovalQuery(("pending",), tool="tool199"),
         "a week long ago": week,
         "a week long ago and a tool": replace(week, tool="tool5"),
-        "no filter": Query(),
+        "no filter": ApprovalQuery(),
     }
 
 
 async def measured(url: str, count: int) -> dict[str, float | str]:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         figures: dict[str, float | str] = {"": "          ms (half of the runs)    worst    found"}
         for label, query in questions(count).items():
             figures[label] = await timed(parts, query)
-        page = await parts.store.list("default", Query(tool="tool0"))
-        figures["a common tool, second page"] = await timed(parts, Query(tool="tool0", cursor=page.next or ""))
+        page = await parts.store.list("default", ApprovalQuery(tool="tool0"))
+        figures["a common tool, second page"] = await timed(parts, ApprovalQuery(tool="tool0", cursor=page.next or ""))
         figures["µs to index a new approval"] = await indexing(parts) * 1e6
         return figures
     finally:
         await parts.store.close()
 
 
-async def timed(parts: Parts, query: Query) -> str:
+async def timed(parts: AppServices, query: ApprovalQuery) -> str:
     spent = []
     for _ in range(RUNS):
         begun = time.perf_counter()
@@ -256,7 +256,7 @@ async def timed(parts: Parts, query: Query) -> str:
     return f"{statistics.median(spent):>10.2f}{max(spent):>29.2f}{f'{len(page.items)}{more}':>9}"
 
 
-async def indexing(parts: Parts) -> float:
+async def indexing(parts: AppServices) -> float:
     """Seconds for one approval, beside the million that there are."""
     spec = ToolSpec("tool1", "write", describe="{note}")
     chance, words = random.Random(9), _vocabulary()
@@ -272,7 +272,7 @@ async def indexing(parts: Parts) -> float:
     while await parts.store.index():
         pass
     spent = (time.perf_counter() - begun) / FRESH
-    assert len((await parts.store.list("default", Query(text=f"N{FRESH - 1}"))).items) == 1
+    assert len((await parts.store.list("default", ApprovalQuery(text=f"N{FRESH - 1}"))).items) == 1
     return spent
 
 

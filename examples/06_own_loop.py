@@ -11,7 +11,7 @@ import sys
 import uuid
 from typing import Any
 
-from interlock import Answered, Finished, Interlock, Proceed, Refused, ToolCall, Waiting, declined, propose
+from interlock import Answered, Finished, Interlock, Proceed, Refused, ToolCall, Waiting, propose, refusal_message
 
 Message = dict[str, Any]
 
@@ -55,7 +55,7 @@ async def result_of(lock: Interlock, call: ToolCall) -> object:
         case Answered(message):
             return message
         case Refused():
-            return declined(outcome, call.tool)
+            return refusal_message(outcome, call.tool)
 
 
 async def execute(lock: Interlock, tool: str, approval_id: str) -> object:

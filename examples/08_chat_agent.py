@@ -10,18 +10,18 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.chat.stream import Position
 from interlock.config.load import load_settings
 from interlock.core.identity import Principal
-from interlock.server.lifecycle import working
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.lifecycle import background_jobs
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 
 MESSAGES = ("list objectives", 'create an objective "Answer within a day"', "ask me which colour to use")
 
 
-async def say(site: Site, who: Principal, text: str, thread_id: str) -> str:
+async def say(site: ServerState, who: Principal, text: str, thread_id: str) -> str:
     """Prints what comes of a message, until the agent has nothing more to do; gives the id of the conversation."""
     doors = await site.workspaces.doors(who.workspace)
     thread = await site.assistant.threads.say(doors, who, text, thread_id, "" if thread_id else "clerk")
@@ -41,13 +41,13 @@ async def say(site: Site, who: Principal, text: str, thread_id: str) -> str:
 
 async def main(url: str) -> None:
     settings = load_settings(Path(__file__).with_suffix(".yaml"), overrides={"storage.url": url})
-    parts = wire(url)
+    parts = build_services(url)
     async with AsyncExitStack() as stack:
         await parts.store.open()
         stack.push_async_callback(parts.store.close)
-        site = await site_of(settings, parts)
+        site = await make_server_state(settings, parts)
         await stack.enter_async_context(site.assistant.open())
-        await stack.enter_async_context(working(site.log, parts.worker.run, *site.assistant.chores))
+        await stack.enter_async_context(background_jobs(site.log, parts.worker.run, *site.assistant.chores))
         thread_id, ann = "", Principal("default", "ann", "reviewer")
         for text in MESSAGES:
             thread_id = await say(site, ann, text, thread_id)

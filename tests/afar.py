@@ -8,31 +8,31 @@ from typing import Any
 
 import httpx2
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.app.gate import Execution
 from interlock.config.models import Settings
 from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.canonical import read
+from interlock.core.canonical import read_canonical
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.policy.policy import Policy
 from interlock.sdk.client import Client
-from interlock.sdk.codec import Standing, afar
-from interlock.server.app import build
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.sdk.codec import RemoteApprovalStatus, declared_spec
+from interlock.server.app import build_app
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 
 URL = "http://127.0.0.1:8321"
 
 
 @asynccontextmanager
-async def from_afar(parts: Parts) -> AsyncIterator[Parts]:
+async def from_afar(parts: AppServices) -> AsyncIterator[AppServices]:
     """The same parts, but that the gate is on the other side of a server's routes."""
     here = parts.gate
-    site = await site_of(Settings(), parts)
+    site = await make_server_state(Settings(), parts)
     _, key = await parts.accounts.create_key("default", "bot", "agent", "test")
-    transport = httpx2.ASGITransport(app=build(site))
+    transport = httpx2.ASGITransport(app=build_app(site))
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     http = httpx2.AsyncClient(transport=transport, base_url=URL, headers=headers)
     parts.gate = FromAfar(site, http, key)  # type: ignore[assignment]
@@ -43,12 +43,12 @@ async def from_afar(parts: Parts) -> AsyncIterator[Parts]:
         await http.aclose()
 
 
-def known_as(parts: Parts, spec: ToolSpec) -> ToolSpec:
+def known_as(parts: AppServices, spec: ToolSpec) -> ToolSpec:
     """The tool as the record has it: a program from afar declares it, and keeps for itself what it alone can do."""
-    return afar(spec) if is_afar(parts) else spec
+    return declared_spec(spec) if is_afar(parts) else spec
 
 
-def is_afar(parts: Parts) -> bool:
+def is_afar(parts: AppServices) -> bool:
     return isinstance(parts.gate, FromAfar)
 
 
@@ -57,7 +57,7 @@ class FromAfar:
 
     policy: Policy
 
-    def __init__(self, site: Site, http: httpx2.AsyncClient, key: str) -> None:
+    def __init__(self, site: ServerState, http: httpx2.AsyncClient, key: str) -> None:
         self._site = site
         self._http = http
         self._key = key
@@ -84,17 +84,21 @@ class FromAfar:
             spec = ToolSpec("another definition")
         return await client.start(approval_id, spec, attempt=runner if runner.startswith("attempt:") else "")
 
-    async def renew(self, workspace: str, approval_id: str, fence: int, lease: int = DEFAULT_LEASE) -> Standing:
+    async def renew(
+        self, workspace: str, approval_id: str, fence: int, lease: int = DEFAULT_LEASE
+    ) -> RemoteApprovalStatus:
         return await (await self._client(lease)).renew(approval_id, fence)
 
-    async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing:
-        result = None if payload.result is None else read(payload.result)
+    async def finish(
+        self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload
+    ) -> RemoteApprovalStatus:
+        result = None if payload.result is None else read_canonical(payload.result)
         return await (await self._client()).finish(approval_id, fence, result, error="" if ok else payload.error or "?")
 
-    async def abandon(self, workspace: str, approval_id: str, fence: int) -> Standing:
+    async def abandon(self, workspace: str, approval_id: str, fence: int) -> RemoteApprovalStatus:
         return await (await self._client()).abandon(approval_id, fence)
 
-    async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Standing:
+    async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> RemoteApprovalStatus:
         return await (await self._client()).cancel(approval_id, reason)
 
     async def _client(self, lease: int = DEFAULT_LEASE) -> Client:

@@ -9,27 +9,27 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
-from interlock.app.workspaces import Doors, Workspaces
-from interlock.chat.agents import Agents
+from interlock.app.workspaces import Workspaces, WorkspaceServices
+from interlock.chat.agents import AgentDirectory
 from interlock.chat.drafts import Drafts
-from interlock.chat.loop import Loop
+from interlock.chat.loop import ThreadLoop
 from interlock.chat.threads import Threads
-from interlock.chat.tool import Kit, Tool, Use, schema
-from interlock.chat.tool_registry import Toolbox
-from interlock.chat.turn import Parts as TurnParts
-from interlock.config.models import Agent
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.chat.tool_registry import ToolRegistry
+from interlock.chat.turn import TurnContext as TurnParts
+from interlock.config.models import AgentSettings
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
-from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Wish
-from interlock.core.chat.thread import Line, Thread
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest, ToolResult
+from interlock.core.chat.thread import Thread, ThreadEntry
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import ToolFailed
 from interlock.core.identity import Principal
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import Query, User
+from interlock.core.ports import ApprovalQuery, User
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.storage.store import SqlStore
@@ -49,15 +49,15 @@ FAY = Reviewer("fay", "reviewer", frozenset({"finance"}), "test")
 TEXT = {"type": "string"}
 PATIENCE = 30.0  # seconds until a test that waits for a condition gives up
 
-Turn = Replied | Exception | Callable[[Prompt], Replied]
+Turn = ModelReply | Exception | Callable[[Prompt], ModelReply]
 
 
-def wish(call: str, tool: str, **args: object) -> Wish:
-    return Wish(call, tool, json.dumps(args))
+def wish(call: str, tool: str, **args: object) -> ToolRequest:
+    return ToolRequest(call, tool, json.dumps(args))
 
 
-def calls(*wishes: Wish, text: str = "") -> Replied:
-    return Replied(text, wishes)
+def calls(*wishes: ToolRequest, text: str = "") -> ModelReply:
+    return ModelReply(text, wishes)
 
 
 class Script:
@@ -69,9 +69,9 @@ class Script:
         self.turns = list(turns)
         self.prompts: list[Prompt] = []
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         self.prompts.append(prompt)
-        turn = self.turns.pop(0) if self.turns else Replied("Done.")
+        turn = self.turns.pop(0) if self.turns else ModelReply("Done.")
         reply = turn(prompt) if callable(turn) else turn
         if isinstance(reply, Exception):
             raise reply
@@ -82,7 +82,7 @@ class Script:
     def told(self) -> dict[str, Any]:
         """What it was told of each call, in the order in which it was told."""
         messages = self.prompts[-1].messages
-        return {message.call_id: message.content for message in messages if isinstance(message, Result)}
+        return {message.call_id: message.content for message in messages if isinstance(message, ToolResult)}
 
 
 @dataclass
@@ -100,11 +100,11 @@ class Effects:
         return [tool for tool in self._all() if tool.name not in self.gone]
 
     def _all(self) -> Sequence[Tool]:
-        page = schema("page", page=TEXT, confirmed={"type": "boolean"})
+        page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
         return (
-            self._tool(ToolSpec("t_look", "read", schema("what", what=TEXT))),
-            self._tool(ToolSpec("t_send", "write", schema("to", to=TEXT), describe=self.sentence)),
-            self._tool(ToolSpec("t_put", "write", schema("to", to=TEXT), idempotent=True)),
+            self._tool(ToolSpec("t_look", "read", object_schema("what", what=TEXT))),
+            self._tool(ToolSpec("t_send", "write", object_schema("to", to=TEXT), describe=self.sentence)),
+            self._tool(ToolSpec("t_put", "write", object_schema("to", to=TEXT), idempotent=True)),
             self._tool(
                 ToolSpec(
                     "t_wipe",
@@ -128,26 +128,26 @@ class Effects:
         return [args for name, args in self.done if name == tool]
 
     def _tool(self, spec: ToolSpec) -> Tool:
-        async def run(use: Use) -> object:
+        async def run(use: ToolInvocation) -> object:
             self.done.append((spec.name, use.args))
             self.keys.append(use.key)
             return {"ran": spec.name}
 
         return Tool(spec, f"Does {spec.name}", run)
 
-    async def _fail(self, use: Use) -> object:
+    async def _fail(self, use: ToolInvocation) -> object:
         raise ToolFailed("The other side said no.")
 
-    async def _crash(self, use: Use) -> object:
+    async def _crash(self, use: ToolInvocation) -> object:
         raise ValueError(f"cannot use {use.args.get('token')}")
 
-    async def _slow(self, use: Use) -> object:
+    async def _slow(self, use: ToolInvocation) -> object:
         self.begun.set()
         await self.hold.wait()
         self.done.append(("t_slow", use.args))
         return "at last"
 
-    async def _much(self, use: Use) -> object:
+    async def _much(self, use: ToolInvocation) -> object:
         self.done.append(("t_much", use.args))
         return ["x" * 90_000] * 20
 
@@ -159,7 +159,7 @@ class Chat:
         self,
         store: SqlStore,
         clock: Clock,
-        agents: Mapping[str, Agent],
+        agents: Mapping[str, AgentSettings],
         models: Mapping[str, Script],
         effects: Effects | None = None,
     ) -> None:
@@ -169,13 +169,15 @@ class Chat:
         self.failures: list[Exception] = []
         toggles = {name: dict(agent.tool_approvals) for name, agent in agents.items()}
         self.workspaces = Workspaces(store, self._doors, toggles)
-        self.agents = Agents(agents)
+        self.agents = AgentDirectory(agents)
         self.threads = Threads(store.threads, self.agents, store.clock)
-        self.toolbox = Toolbox(lambda workspace, _: Kit(workspace, store.records(workspace)), [self.effects.tools])
+        self.toolbox = ToolRegistry(
+            lambda workspace, _: ToolContext(workspace, store.records(workspace)), [self.effects.tools]
+        )
         self.loop = self.another("first")
-        self.desk: Doors
+        self.desk: WorkspaceServices
 
-    def another(self, runner: str) -> Loop:
+    def another(self, runner: str) -> ThreadLoop:
         """A loop of another process, as far as the database can tell."""
         drafts = Drafts(self.store.threads.write_draft, self.store.announce, self.store.clock)
         parts = TurnParts(
@@ -187,7 +189,7 @@ class Chat:
             self.store.clock,
             runner,
         )
-        return Loop(
+        return ThreadLoop(
             parts, self.workspaces.doors, self.store.watch, self.dead.__contains__, lambda _, e: self.failures.append(e)
         )
 
@@ -212,7 +214,7 @@ class Chat:
 
     async def cards(self, thread: Thread) -> list[Approval]:
         """Those that wait for people, in the order in which they were asked."""
-        query = Query(statuses=("pending",), thread_id=thread.id)
+        query = ApprovalQuery(statuses=("pending",), thread_id=thread.id)
         found = (await self.desk.inbox.list(thread.workspace, query)).items
         return sorted((stored.approval for stored in found), key=lambda approval: approval.subject.call_id)
 
@@ -221,21 +223,21 @@ class Chat:
         await self.settle()
 
     async def approve(self, card: Approval, reviewer: Reviewer = BOB) -> None:
-        await self.decide(card, Approve(Seen(card.args_sha256)), reviewer)
+        await self.decide(card, Approve(Acknowledgement(card.args_sha256)), reviewer)
 
     async def edit(self, card: Approval, **args: object) -> None:
-        await self.decide(card, Edit(args, Seen(card.args_sha256)))
+        await self.decide(card, Edit(args, Acknowledgement(card.args_sha256)))
 
     async def respond(self, card: Approval, message: str = "", answer: object = None) -> None:
-        await self.decide(card, Respond(message, answer, Seen(card.args_sha256)))
+        await self.decide(card, Respond(message, answer, Acknowledgement(card.args_sha256)))
 
     async def reject(self, card: Approval, reason: str = "") -> None:
-        await self.decide(card, Reject(reason, Seen(card.args_sha256)))
+        await self.decide(card, Reject(reason, Acknowledgement(card.args_sha256)))
 
     async def status(self, thread: Thread) -> str:
         return (await self.store.threads.get(thread.workspace, thread.id)).status
 
-    async def lines(self, thread: Thread, *kinds: str) -> list[Line]:
+    async def lines(self, thread: Thread, *kinds: str) -> list[ThreadEntry]:
         found = await self.store.threads.lines(thread.workspace, thread.id)
         return [line for line in found if not kinds or line.kind in kinds]
 
@@ -254,16 +256,16 @@ class Chat:
         return gate, Inbox(store, policy, store.clock, compile_condition, validate)
 
 
-MAIN = Agent(instructions="Be brief.", tools=("t", "request_human_input"))
+MAIN = AgentSettings(instructions="Be brief.", tools=("t", "request_human_input"))
 
 
 @asynccontextmanager
 async def chatting(
-    place: Place, clock: Clock, *turns: Turn, agents: Mapping[str, Agent] | None = None, **models: Script
+    place: Place, clock: Clock, *turns: Turn, agents: Mapping[str, AgentSettings] | None = None, **models: Script
 ) -> AsyncIterator[Chat]:
     """`turns` are those of the agent `main`."""
     clock.lead(place)
-    store = wire(place.url, clock).store
+    store = build_services(place.url, clock).store
     await store.open()
     try:
         for user in PEOPLE:

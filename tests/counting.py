@@ -10,14 +10,14 @@ import json
 import sys
 import threading
 
-from interlock.app.bootstrap import wire
-from interlock.core.ports import Shelf
-from interlock.runtime.faults import plan
+from interlock.app.bootstrap import build_services
+from interlock.core.ports import ToolItemTransaction
+from interlock.runtime.faults import parse_fault_plan
 
 
 async def main(url: str, keys: str, fault: str = "") -> None:
-    begun, act = threading.Event(), plan(fault)
-    parts = wire(url, point=lambda name: act(name) if act and begun.is_set() else None)
+    begun, act = threading.Event(), parse_fault_plan(fault)
+    parts = build_services(url, point=lambda name: act(name) if act and begun.is_set() else None)
     await parts.store.open()
     try:
         print("ready", flush=True)
@@ -30,7 +30,7 @@ async def main(url: str, keys: str, fault: str = "") -> None:
         await parts.store.close()
 
 
-def count_up(shelf: Shelf) -> int:
+def count_up(shelf: ToolItemTransaction) -> int:
     """By one; gives how far it came."""
     found = shelf.get("counter", "c")
     n = int(str(found.body["n"])) + 1 if found else 1

@@ -20,11 +20,11 @@ from typing import Any
 
 import httpx2
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.config.models import Quotas, Settings
-from interlock.config.models import Server as Serving
-from interlock.server.logs import Log
-from interlock.server.serve import Server, site_of
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.config.models import QuotaSettings, Settings
+from interlock.config.models import ServerSettings as Serving
+from interlock.server.logs import JsonLogger
+from interlock.server.serve import InterlockServer, make_server_state
 from tests.audit_events import SERVER_STARTED
 
 INTERLOCK = (sys.executable, "-m", "interlock")
@@ -111,11 +111,11 @@ def serving_here(database: str) -> Iterator[str]:
 
 async def _serve_here(database: str, listening: socket.socket, ready: Future[Callable[[], object]]) -> None:
     try:
-        parts = wire(database)
+        parts = build_services(database)
         await parts.store.open()
-        site = await site_of(Settings(server=Serving(quotas=Quotas(0, 0))), parts)
-        site.log = Log(parts.clock, write=lambda _: None)  # what a test is about is seen elsewhere
-        server = Server(site)
+        site = await make_server_state(Settings(server=Serving(quotas=QuotaSettings(0, 0))), parts)
+        site.log = JsonLogger(parts.clock, write=lambda _: None)  # what a test is about is seen elsewhere
+        server = InterlockServer(site)
     except BaseException as error:
         ready.set_exception(error)
         raise
@@ -144,7 +144,7 @@ def _ready(process: subprocess.Popen[str], folder: Path) -> Served:
     raise AssertionError(f"The server ended: {process.wait()}\n{(folder / 'serve.log').read_text()}")
 
 
-async def make_keys(parts: Parts, workspace: str = "default") -> dict[str, str]:
+async def make_keys(parts: AppServices, workspace: str = "default") -> dict[str, str]:
     """A key for each role, by role; the people are bob (finance), eve, vic and ada."""
     accounts = parts.accounts
     await parts.store.secret_key(workspace)
@@ -158,7 +158,7 @@ async def make_keys(parts: Parts, workspace: str = "default") -> dict[str, str]:
 
 
 async def keys_at(database: str, workspace: str = "default") -> dict[str, str]:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     try:
         return await make_keys(parts, workspace)

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.ledger.chain import Fault, Verifier
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
+from interlock.core.ledger.chain import Verifier, Violation
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.storage.migrate import migrate_sqlite
@@ -56,13 +56,13 @@ class Clock:
 
 
 @asynccontextmanager
-async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIterator[Parts]:
+async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIterator[AppServices]:
     place = File(where) if isinstance(where, Path) else where
     if isinstance(place, File) and not place.path.exists():
         place.path.touch(0o600)  # as the store makes it
         place.path.write_bytes(ready_file())
     clock.lead(place)
-    parts = wire(place.url, clock)
+    parts = build_services(place.url, clock)
     await parts.store.open()
     try:
         await parts.put_policy("default", policy or None, "ada", {})
@@ -89,35 +89,35 @@ def call(number: int | str = 1, args: Mapping[str, object] | None = None, **more
     return propose(tool, {"path": "/tmp/x"} if args is None else args, run_id, f"call{number}", **more)
 
 
-async def pending(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
+async def pending(parts: AppServices, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
     """The id of a new approval that waits for people."""
     outcome = await parts.gate.check(call(number, tool=spec.name, **more), spec)
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
 
 
-async def approve(parts: Parts, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
+async def approve(parts: AppServices, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
     stored = await parts.store.get(workspace, approval_id)
     approval = await parts.inbox.decide(
-        workspace, approval_id, Approve(Seen(stored.approval.args_sha256, stored.approval.alarms)), reviewer
+        workspace, approval_id, Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)), reviewer
     )
     return approval.status
 
 
-async def status(parts: Parts, approval_id: str, workspace: str = "default") -> str:
+async def status(parts: AppServices, approval_id: str, workspace: str = "default") -> str:
     return (await parts.store.get(workspace, approval_id)).approval.status
 
 
-async def kinds(parts: Parts, workspace: str = "default") -> list[str]:
+async def kinds(parts: AppServices, workspace: str = "default") -> list[str]:
     """Without those about keys: programs from afar need one before anything happens."""
     return [kind for kind in await every_kind(parts, workspace) if not kind.startswith("key_")]
 
 
-async def every_kind(parts: Parts, workspace: str = "default") -> list[str]:
+async def every_kind(parts: AppServices, workspace: str = "default") -> list[str]:
     return [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
 
 
-async def faults(parts: Parts, workspace: str = "default") -> list[Fault]:
+async def faults(parts: AppServices, workspace: str = "default") -> list[Violation]:
     verifier = Verifier(workspace)
     async for chunk in parts.store.entries(workspace):
         verifier.feed(chunk)

@@ -6,15 +6,15 @@ from typing import Any
 
 from benchmarks.durability import PRAGMAS, SETTINGS, sqlite_durability
 from benchmarks.peers import TOOL, Place, Tool, arguments
-from interlock.app.bootstrap import database_of, wire_store
+from interlock.app.bootstrap import build_services_from_store, make_database
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
-from interlock.core.ports import Query
-from interlock.storage.postgres.connection import Link
-from interlock.storage.postgres.database import WRITING
+from interlock.core.ports import ApprovalQuery
+from interlock.storage.postgres.connection import PostgresConnection
+from interlock.storage.postgres.database import WRITER_SETTINGS
 from interlock.storage.sqlite.database import SqliteDatabase
 from interlock.storage.store import SqlStore
 
@@ -28,20 +28,20 @@ BOB = Reviewer("bob")
 class Peer:
     async def open(self, place: Place, tool: Tool) -> str:
         url = f"sqlite:///{place.folder / 'interlock.db'}" if place.database == "sqlite" else place.url
-        database = database_of(url)
-        self._parts = wire_store(SqlStore(database))
+        database = make_database(url)
+        self._parts = build_services_from_store(SqlStore(database))
         self._tool = tool
         await self._parts.store.open()
         await self._parts.store.secret_key("default")
         return sqlite_settings(database) if isinstance(database, SqliteDatabase) else postgres_settings(url)
 
-    async def propose(self, key: str) -> tuple[str, Seen]:
+    async def propose(self, key: str) -> tuple[str, Acknowledgement]:
         call = propose(TOOL, arguments(key), "bench", key)
         outcome = await self._parts.gate.check(call, SPEC)
         assert isinstance(outcome, Waiting)
-        return outcome.approval_id, Seen(digest(call.args))  # what the card of this call shows
+        return outcome.approval_id, Acknowledgement(digest(call.args))  # what the card of this call shows
 
-    async def decide(self, key: str, paused: tuple[str, Seen]) -> None:
+    async def decide(self, key: str, paused: tuple[str, Acknowledgement]) -> None:
         approval_id, seen = paused
         await self._parts.inbox.decide("default", approval_id, Approve(seen), BOB)
         execution = await self._parts.gate.start("default", approval_id, "bench")
@@ -53,7 +53,7 @@ class Peer:
         """All that wait, page by page."""
         found, cursor = 0, ""
         while True:
-            page = await self._parts.store.list("default", Query(("pending",), limit=50, cursor=cursor))
+            page = await self._parts.store.list("default", ApprovalQuery(("pending",), limit=50, cursor=cursor))
             found += len(page.items)
             if not page.next:
                 return found
@@ -77,7 +77,7 @@ def sqlite_settings(database: SqliteDatabase) -> str:
 
 def postgres_settings(url: str) -> str:
     """Asked of a connection that is made as those that write are."""
-    link = Link(url, WRITING)
+    link = PostgresConnection(url, WRITER_SETTINGS)
     values = [link.get().execute(f"show {name}".encode()).fetchall()[0][0] for name in SETTINGS]
     link.drop()
     return ", ".join(f"{name}={value}" for name, value in zip(SETTINGS, values, strict=True))

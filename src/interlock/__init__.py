@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interlock.core.call import ToolCall, ToolSpec, propose
-    from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+    from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond, Reviewer
     from interlock.core.errors import (
         CallAnswered,
         CallFailed,
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
         NotRun,
         StoreUnavailable,
     )
-    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
+    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, refusal_message
     from interlock.sdk.interlock import Interlock
 
 _ROOMS = {
     "core.call": ("ToolCall", "ToolSpec", "propose"),
-    "core.decision": ("Approve", "Edit", "Reject", "Respond", "Reviewer", "Seen"),
+    "core.decision": ("Approve", "Edit", "Reject", "Respond", "Reviewer", "Acknowledgement"),
     "core.errors": (
         "CallAnswered",
         "CallFailed",
@@ -33,12 +33,13 @@ _ROOMS = {
         "NotRun",
         "StoreUnavailable",
     ),
-    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting", "declined"),
+    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting", "refusal_message"),
     "sdk.interlock": ("Interlock",),
 }
 
 __version__ = "0.1.0"
 __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing core does not load the rest
+    "Acknowledgement",
     "Answered",
     "Approve",
     "CallAnswered",
@@ -56,13 +57,12 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "Reject",
     "Respond",
     "Reviewer",
-    "Seen",
     "StoreUnavailable",
     "ToolCall",
     "ToolSpec",
     "Waiting",
-    "declined",
     "propose",
+    "refusal_message",
 ]
 
 

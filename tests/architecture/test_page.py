@@ -10,7 +10,13 @@ from pathlib import Path
 TOP = Path(__file__).parents[2]
 SENTENCES = TOP / "ui/src/pages/history/sentences.ts"
 # Where the kind stands among the arguments of what makes an event; a line of a thread becomes `thread_KIND`.
-MAKERS = {"Event": (0, ""), "_event": (0, ""), "delivery_event": (0, ""), "changed": (1, ""), "New": (0, "thread_")}
+MAKERS = {
+    "Event": (0, ""),
+    "_event": (0, ""),
+    "delivery_event": (0, ""),
+    "make_change": (1, ""),
+    "NewThreadEntry": (0, "thread_"),
+}
 BY_STATUS = {"succeeded", "failed"}  # the kind is the status that a run ended with
 
 

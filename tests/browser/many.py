@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reviewer
 from interlock.core.outcome import Waiting
@@ -22,7 +22,7 @@ def fill(database: str, count: int) -> list[str]:
     """The ids of so many pending requests, in no order: those of one second stand in the list as they like."""
     made: list[str] = []
 
-    async def work(parts: Parts) -> None:
+    async def work(parts: AppServices) -> None:
         numbers = iter(range(count))
 
         async def agent() -> None:
@@ -41,7 +41,7 @@ def claiming(database: str, ids: list[str], rate: int) -> Iterator[list[float]]:
     done: list[float] = []
     stop = threading.Event()
 
-    async def work(parts: Parts) -> None:
+    async def work(parts: AppServices) -> None:
         begun = time.monotonic()
         while not stop.is_set():
             await parts.inbox.claim("default", ids[len(done) % len(ids)], BOB)
@@ -57,18 +57,18 @@ def claiming(database: str, ids: list[str], rate: int) -> Iterator[list[float]]:
         thread.join()
 
 
-async def _propose(parts: Parts, number: int) -> str:
+async def _propose(parts: AppServices, number: int) -> str:
     args = {"to": f"user{number}@example.com", "subject": f"Invoice {number}"}
     outcome = await parts.gate.check(propose("send_mail", args, "filled", f"call{number}"), SPEC)
     assert isinstance(outcome, Waiting)
     return outcome.approval_id
 
 
-def _beside(database: str, work: Callable[[Parts], Awaitable[None]]) -> None:
+def _beside(database: str, work: Callable[[AppServices], Awaitable[None]]) -> None:
     """In a thread of its own: the one of the test has a loop already, which the browser is driven by."""
 
     async def run() -> None:
-        parts = wire(database)
+        parts = build_services(database)
         await parts.store.open()
         try:
             await work(parts)

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.identity import LIVES, Claim, signed
+from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, sign_identity_link
 from tests.browser.people import READY, Site, Visit
 from tests.browser.test_axe import barriers
 from tests.standins.hooks import Answer, Receiver, receiving
@@ -158,4 +158,4 @@ def link(folder: Path, outside: str) -> str:
     """As the channel would make it."""
     with closing(sqlite3.connect(folder / "interlock.db")) as database:
         [(key,)] = database.execute("select key from workspaces where name = 'default'").fetchall()
-    return signed(bytes(key), "default", Claim("hook", outside, wall_clock() + LIVES))
+    return sign_identity_link(bytes(key), "default", IdentityLink("hook", outside, wall_clock() + IDENTITY_LINK_TTL))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Route, expect
 
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from tests.browser.chats import POLICY, Chat, chat_of
 from tests.browser.people import READY, Site, Visit, site_at
 from tests.journeys.chatting import last_said, models_beside
@@ -69,13 +69,13 @@ def database(folder: Path) -> str:
     return f"sqlite:///{folder / 'interlock.db'}"
 
 
-def echo(prompt: Prompt) -> Replied:
-    return Replied(f"You said: {last_said(prompt)}")
+def echo(prompt: Prompt) -> ModelReply:
+    return ModelReply(f"You said: {last_said(prompt)}")
 
 
 # R20 R3
 def test_words_of_a_model_make_no_button_image_form_or_hidden_address(site: Site, words: Models, visit: Visit) -> None:
-    words.brain = lambda _: Replied(HOSTILE)
+    words.brain = lambda _: ModelReply(HOSTILE)
     chat = chat_of(site, visit, NEW)
     chat.say("say it")
     reply = chat.replies.last
@@ -100,10 +100,10 @@ def test_words_of_a_model_make_no_button_image_form_or_hidden_address(site: Site
 # R3
 def test_huge_and_deep_words_leave_the_page_usable(site: Site, words: Models, visit: Visit) -> None:
     chat = chat_of(site, visit, NEW)
-    words.brain = lambda _: Replied(">" * 15_000 + " deep")
+    words.brain = lambda _: ModelReply(">" * 15_000 + " deep")
     chat.say("deep")
     expect(chat.replies.last).to_contain_text("deep")
-    words.brain = lambda _: Replied("**a** " * 5_000 + "the end")
+    words.brain = lambda _: ModelReply("**a** " * 5_000 + "the end")
     chat.say("long")
     more = chat.page.get_by_role("button", name="Show all 30,007 characters")
     more.click()
@@ -128,7 +128,7 @@ def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: Models, vi
 
 # R3
 def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words: Models, visit: Visit) -> None:
-    words.brain, words.pause = lambda _: Replied(LONG), 0.05
+    words.brain, words.pause = lambda _: ModelReply(LONG), 0.05
     chat = chat_of(site, visit, NEW)
     chat.say("talk")
     expect(chat.page.locator("[data-reply=saying]")).to_contain_text("word3")
@@ -142,7 +142,7 @@ def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words:
 def test_a_sentence_that_is_cut_off_again_and_again_is_whole_in_the_end(
     site: Site, words: Models, visit: Visit
 ) -> None:
-    words.brain, words.pause = lambda _: Replied(LONG), 0.1
+    words.brain, words.pause = lambda _: ModelReply(LONG), 0.1
     chat = chat_of(site, visit, NEW)
     breaks = itertools.count()
     chat.page.route(EVENTS, lambda route: route.abort() if next(breaks) < 3 else route.continue_())
@@ -245,7 +245,7 @@ def lengthen(folder: Path, thread: str, lines: int) -> None:
 def test_a_server_that_dies_in_the_middle_of_a_sentence_says_it_anew(
     site: Site, words: Models, folder: Path, visit: Visit
 ) -> None:
-    words.brain, words.pause = lambda _: Replied(LONG), 0.03
+    words.brain, words.pause = lambda _: ModelReply(LONG), 0.03
     chat = chat_of(site, visit, NEW)
     chat.say("talk")
     expect(chat.page.locator("[data-reply=saying]")).to_contain_text("word9")

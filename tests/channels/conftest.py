@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from tests.places import Place
 from tests.server.conftest import app, client, keys, settings, site
 from tests.standins.mail_server import MailServer, mail_server
@@ -17,7 +17,7 @@ __all__ = ["app", "client", "keys", "settings", "site"]
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     async with opened(place, clock) as doors:
         yield doors
 
@@ -25,8 +25,8 @@ async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
 @pytest.fixture(autouse=True)
 def patience_with_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack gives up after three seconds, which a busy machine may need. Tests of these limits set their own."""
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.SECONDS", 60.0)
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.ASKING", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.RESPONSE_TIMEOUT", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.USER_LOOKUP_TIMEOUT", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.core.approval.approval import Approval, Decided
-from interlock.core.call import ToolSpec, redact, subject_of
-from interlock.core.card import find, make_card
-from interlock.core.notify.message import Message, Purpose, Recipient, Topic
+from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.call import ToolSpec, make_subject, redact
+from interlock.core.card import find_findings, make_card
+from interlock.core.notify.message import ApprovalView, Notification, Purpose, Recipient
 from interlock.core.policy.policy import Ask
 from tests.support import START, call
 
@@ -30,13 +30,13 @@ def topic(
     priority: str = "medium",
     sentence: str = "Delete /tmp/x",
     agent: str = "bot",
-) -> Topic:
+) -> ApprovalView:
     spec = ToolSpec("delete_file", "destructive", secret=secret)
     asked = call(1, {"path": "/tmp/x"} if args is None else args, agent=agent)
     shown = redact(asked.args, spec, b"key of the test")
     approval = Approval(
         id="5a7d9c1e-0000-4000-8000-000000000001",
-        subject=subject_of(asked, spec, priority, "nonce"),
+        subject=make_subject(asked, spec, priority, "nonce"),
         terms=Ask(),
         args_sha256=shown.sha256,
         binding="b" * 64,
@@ -51,25 +51,25 @@ def topic(
         risk="high",
         facts=(("agent", "bot"),),
         args=shown.value,
-        findings=find(shown.value, None, shown.secrets),
+        findings=find_findings(shown.value, None, shown.secrets),
         secrets=shown.secrets,
     )
-    return Topic(approval, status, card)
+    return ApprovalView(approval, status, card)
 
 
-def message(purpose: Purpose = "ask", about: Topic | None = None, **more: Any) -> Message:
+def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more: Any) -> Notification:
     """Of this purpose; `about` is what it is about, unless it is a test or a group."""
     bare = purpose in ("group", "test")
     ended = {"ended": "approved", "expired": "expired"}
     said = None if bare else about or topic(status=ended.get(purpose, "pending"))
-    made = Message(
+    made = Notification(
         f"d1.{purpose}", "default.d1", "default", purpose, Recipient(), LINK, START, said, 21 if bare else 0, "ada"
     )
     return replace(made, **more)
 
 
-def _decided(status: str) -> Decided | None:
+def _decided(status: str) -> DecisionRecord | None:
     kinds = {"rejected": "reject", "responded": "respond", "expired": "expire", "cancelled": "cancel"}
     if status == "pending":
         return None
-    return Decided(kinds.get(status, "approve"), "interlock" if status == "expired" else "bob", START, "web")
+    return DecisionRecord(kinds.get(status, "approve"), "interlock" if status == "expired" else "bob", START, "web")

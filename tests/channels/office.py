@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
-from interlock.config.models import Channel, Escalation, Routing, Settings
+from interlock.config.models import ChannelSettings, EscalationSettings, RoutingSettings, Settings
 from interlock.core.notify.delivery import Status
-from interlock.notify.service import reach_of
-from interlock.server.logs import Log
+from interlock.notify.service import build_notification_service
+from interlock.server.logs import JsonLogger
 
 URL = "https://interlock.example"
 STATUSES: tuple[Status, ...] = ("due", "sending", "sent", "parked", "dropped", "grouped")
@@ -18,16 +18,18 @@ STATUSES: tuple[Status, ...] = ("due", "sending", "sent", "parked", "dropped", "
 class Office:
     """`channels` are by name: a kind and its settings; the first one is for everything. `lines` is the log."""
 
-    def __init__(self, parts: Parts, channels: Mapping[str, Channel], escalation: str = "") -> None:
+    def __init__(self, parts: AppServices, channels: Mapping[str, ChannelSettings], escalation: str = "") -> None:
         self.parts = parts
         self.lines: list[str] = []
         first = next(iter(channels))
         settings = Settings(
-            channels=channels, routing=Routing(default_channel=first), escalation=Escalation(channel=escalation)
+            channels=channels,
+            routing=RoutingSettings(default_channel=first),
+            escalation=EscalationSettings(channel=escalation),
         )
-        self.workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
-        log = Log(parts.clock, "problems", self.lines.append)
-        self.reach = reach_of(settings, parts.store, self.workspaces, log)
+        self.workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
+        log = JsonLogger(parts.clock, "problems", self.lines.append)
+        self.reach = build_notification_service(settings, parts.store, self.workspaces, log)
         self.courier = self.reach.courier()
 
     async def sweep(self) -> int:

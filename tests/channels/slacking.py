@@ -10,21 +10,21 @@ from typing import Any
 
 import httpx2
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Routing, Server, Settings
-from interlock.core.call import QUESTION, ToolSpec
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, RoutingSettings, ServerSettings, Settings
+from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
-from interlock.notify.dispatcher import Courier
-from interlock.server.app import build
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.notify.dispatcher import Dispatcher
+from interlock.server.app import build_app
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.standins.slack import APP, BOT, SECRET, Json, Open, Post, Slack, served
 from tests.support import Clock, call, opened, pending, status
 
 PUBLIC = "https://interlock.example"
-ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
+ASK = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
 PAY = ToolSpec(
     "pay_out",
     "write",
@@ -60,9 +60,9 @@ class Scene:
     """`users` are the ids in Slack of those who have an account here, by name."""
 
     slack: Slack
-    parts: Parts
-    site: Site
-    courier: Courier
+    parts: AppServices
+    site: ServerState
+    courier: Dispatcher
     http: httpx2.AsyncClient
     clock: Clock
     users: dict[str, str]
@@ -81,7 +81,7 @@ class Scene:
 
     async def question(self, **asked: object) -> str:
         """The same for what an agent wants to know."""
-        outcome = await self.parts.gate.ask(call(args={"question": "Which?", **asked}, tool=QUESTION), ASK)
+        outcome = await self.parts.gate.ask(call(args={"question": "Which?", **asked}, tool=QUESTION_TOOL), ASK)
         assert isinstance(outcome, Waiting), outcome
         await self.sweep()
         return outcome.approval_id
@@ -137,11 +137,11 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
         own = {"token": BOT, "signing_secret": SECRET, "url": f"{slack.url}/api/", "allow_private": True}
         given = {key: value for key, value in {**own, **settings}.items() if value is not None}
         configured = Settings(
-            server=Server(public_url=PUBLIC),
-            channels={"slack": Channel("slack", given)},
-            routing=Routing("slack", team_routing={"finance": ("#finance-ops",)}),
+            server=ServerSettings(public_url=PUBLIC),
+            channels={"slack": ChannelSettings("slack", given)},
+            routing=RoutingSettings("slack", team_routing={"finance": ("#finance-ops",)}),
         )
-        site = await site_of(configured, parts)
+        site = await make_server_state(configured, parts)
         users = {}
         for name, role, teams in (
             ("ada", "admin", ()),
@@ -151,7 +151,7 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
         ):
             await parts.store.put_user("default", User(name, role, frozenset(teams), f"{name}@example.com"), "ada")
             users[name] = slack.add_user(name, f"{name}@example.com")
-        transport = httpx2.ASGITransport(app=build(site))
+        transport = httpx2.ASGITransport(app=build_app(site))
         async with site.reach.open(), httpx2.AsyncClient(transport=transport, base_url=PUBLIC, timeout=None) as http:
             scene = Scene(slack, parts, site, site.reach.courier(), http, clock, users)
             await scene.sweep()  # from here on people are told

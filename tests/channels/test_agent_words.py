@@ -5,49 +5,49 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from interlock.core.call import QUESTION
-from interlock.core.notify.message import Topic
+from interlock.core.call import QUESTION_TOOL
+from interlock.core.notify.message import ApprovalView
 from interlock.notify import message_text as words
-from interlock.notify.channels.email.letter import html_of, letter, plain_text
+from interlock.notify.channels.email.letter import approval_mail, to_html, to_plain_text
 from interlock.notify.channels.pagerduty import _details
 from interlock.notify.channels.teams import _envelope
-from interlock.notify.channels.webhook import _full
+from interlock.notify.channels.webhook import _card_details
 from tests.channels.messages import message, topic
 
 DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"
 MARKS = ("The agent's description, unverified", "The agent's preview, unverified")
 
 
-def claimed() -> Topic:
+def claimed() -> ApprovalView:
     asked = topic(sentence="Run delete_file: path = /tmp/x")
     return replace(asked, card=replace(asked.card, agent_description=DESCRIPTION, agent_preview=PREVIEW))
 
 
 def test_a_mail_has_the_agents_words_below_the_arguments_and_never_in_its_subject() -> None:
-    made = letter(message(about=claimed()), is_personal=True)
+    made = approval_mail(message(about=claimed()), is_personal=True)
     assert made.subject == made.lead == "Run delete_file: path = /tmp/x"
-    text = plain_text(made)
+    text = to_plain_text(made)
     places = [text.index(part) for part in ("Arguments:", MARKS[0], DESCRIPTION, MARKS[1], PREVIEW)]
     assert places == sorted(places)
-    assert html_of(made).index(MARKS[0].replace("'", "&#x27;")) < html_of(made).index(DESCRIPTION)
+    assert to_html(made).index(MARKS[0].replace("'", "&#x27;")) < to_html(made).index(DESCRIPTION)
 
 
 def test_teams_pagerduty_and_webhooks_mark_them_too() -> None:
     card = json.dumps(_envelope(message(about=claimed()), 20))
     assert card.index(MARKS[0]) < card.index(DESCRIPTION) < card.index(MARKS[1]) < card.index(PREVIEW)
     assert {name: _details(claimed())[name] for name in MARKS} == dict(zip(MARKS, (DESCRIPTION, PREVIEW), strict=True))
-    full = _full(claimed().card)
+    full = _card_details(claimed().card)
     assert (full["agent_description"], full["agent_preview"]) == (DESCRIPTION, PREVIEW)
 
 
 def test_where_the_agent_says_nothing_there_is_nothing() -> None:
     assert words.claims(topic()) == []
-    assert "agent_description" not in _full(topic().card)
-    assert "unverified" not in plain_text(letter(message(), is_personal=True))
+    assert "agent_description" not in _card_details(topic().card)
+    assert "unverified" not in to_plain_text(approval_mail(message(), is_personal=True))
 
 
 def test_the_title_of_a_question_says_who_asks() -> None:
     asked = topic(sentence="Is your password still hunter2?")
-    question = replace(asked.approval, subject=asked.approval.subject._replace(tool=QUESTION))
+    question = replace(asked.approval, subject=asked.approval.subject._replace(tool=QUESTION_TOOL))
     title = words.title(message("remind", replace(asked, approval=question)))
     assert title == "Reminder: The agent asks: Is your password still hunter2?"

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.net.address_policy import Egress
-from interlock.notify.apprise_process import Job, guard
-from interlock.notify.channel import Answering, Channel, Kit, Later, opened
+from interlock.net.address_policy import EgressPolicy
+from interlock.notify.apprise_process import AppriseJob, make_audit_hook
+from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from interlock.notify.channels import apprise
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES, Receiver, receiving
@@ -39,7 +39,7 @@ async def there() -> AsyncIterator[Receiver]:
 
 def connected(*receivers: Receiver, **settings: object) -> Channel:
     urls = [f"ntfy://planted:token@{urlsplit(each.url).netloc}/approvals?cto=30&rto=30" for each in receivers]
-    return opened("tail", "apprise", Kit("tail", {"urls": urls, "allow_private": True, **settings}))[0]
+    return open_channel("tail", "apprise", ChannelContext("tail", {"urls": urls, "allow_private": True, **settings}))[0]
 
 
 async def test_ntfy_is_told_in_a_few_lines_with_the_link(there: Receiver) -> None:  # R25
@@ -58,7 +58,7 @@ async def test_discord_is_told_by_its_own_description() -> None:  # R25
     async with receiving(discord, "/api/webhooks") as there:
         body = apprise._body(message("ask", topic({"path": HOSTILE * 20}, sentence=HOSTILE)))
         title = apprise._line(HOSTILE, apprise.MAX_TITLE)
-        job = Job("tell", ["discord://123456789012345678/" + "t" * 68], title, body, private=True)
+        job = AppriseJob("tell", ["discord://123456789012345678/" + "t" * 68], title, body, private=True)
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -75,17 +75,17 @@ async def test_discord_is_told_by_its_own_description() -> None:  # R25
 
 
 def test_no_text_of_others_is_a_mention_a_link_or_markup() -> None:  # R25
-    assert apprise.plain("mail bob@example.com about snake_case") == "mail bob@example.com about snake_case"
-    assert apprise.plain("@here") == r"\u{40}here"
-    assert apprise.plain("see https://evil.example") == r"see https\u{3a}//evil.example"
-    assert apprise.plain("[a](b) <b> *x* _y_ ~~z~~") == (
+    assert apprise.escape_markup("mail bob@example.com about snake_case") == "mail bob@example.com about snake_case"
+    assert apprise.escape_markup("@here") == r"\u{40}here"
+    assert apprise.escape_markup("see https://evil.example") == r"see https\u{3a}//evil.example"
+    assert apprise.escape_markup("[a](b) <b> *x* _y_ ~~z~~") == (
         r"[a]\u{28}b) \u{3c}b> \u{2a}x\u{2a} \u{5f}y\u{5f} \u{7e}~z\u{7e}~"
     )
 
 
 async def test_a_private_address_is_not_connected_to(there: Receiver) -> None:  # R25
     channel = connected(there, allow_private=False)
-    with pytest.raises(Later) as caught:
+    with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(message())
     assert str(caught.value) == "1 of 1 services did not take it."
     assert there.heard == []
@@ -95,7 +95,7 @@ async def test_a_private_address_is_not_connected_to(there: Receiver) -> None:  
 async def test_what_is_not_taken_is_tried_later_without_a_word_about_the_address(there: Receiver, trouble: str) -> None:
     there.instead = TROUBLES[trouble]
     channel = connected(there)
-    with pytest.raises(Later) as caught:
+    with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(message())
     assert "planted" not in str(caught.value)  # R25
     assert {heard.path for heard in there.heard} == {"/"}
@@ -105,7 +105,7 @@ async def test_who_took_it_is_not_told_it_again(there: Receiver) -> None:  # R24
     async with receiving(ntfy, "/") as other:
         channel = connected(there, other)
         other.instead = TROUBLES["500"]
-        with pytest.raises(Later, match="1 of 2"):
+        with pytest.raises(DeliveryDelayed, match="1 of 2"):
             await channel.send(message())
         other.instead = None
         await channel.send(message())
@@ -114,15 +114,15 @@ async def test_who_took_it_is_not_told_it_again(there: Receiver) -> None:  # R24
 
 async def test_what_takes_too_long_is_ended(there: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:  # R25
     channel = connected(there)
-    monkeypatch.setattr(apprise, "SECONDS", 0.001)
-    with pytest.raises(Later, match="no answer"):
+    monkeypatch.setattr(apprise, "SEND_TIMEOUT", 0.001)
+    with pytest.raises(DeliveryDelayed, match="no answer"):
         await channel.send(message())
     assert there.taken == []
 
 
 def test_a_library_that_ends_without_an_answer_has_told_nobody() -> None:  # R23
     for said in (b"", b"{}", b"[true]"):
-        with pytest.raises(Later, match="failed"):
+        with pytest.raises(DeliveryDelayed, match="failed"):
             apprise._answers(said, 2)
 
 
@@ -144,14 +144,14 @@ def test_a_library_that_ends_without_an_answer_has_told_nobody() -> None:  # R23
 )
 def test_the_process_is_held_to_the_rules_from_below(event: str, args: tuple[object, ...]) -> None:  # R25
     with pytest.raises(PermissionError):
-        guard(Egress())(event, args)
+        make_audit_hook(EgressPolicy())(event, args)
 
 
 def test_public_addresses_are_open_and_private_ones_if_the_settings_say_so() -> None:  # R25
-    guard(Egress())("socket.connect", (None, (PUBLIC, 443)))
-    guard(Egress(private=True))("socket.connect", (None, (PRIVATE, 443)))
+    make_audit_hook(EgressPolicy())("socket.connect", (None, (PUBLIC, 443)))
+    make_audit_hook(EgressPolicy(private=True))("socket.connect", (None, (PRIVATE, 443)))
     with pytest.raises(PermissionError):
-        guard(Egress(private=True))("socket.connect", (None, (CLOUD, 80)))
+        make_audit_hook(EgressPolicy(private=True))("socket.connect", (None, (CLOUD, 80)))
 
 
 @pytest.mark.parametrize(
@@ -172,12 +172,12 @@ def test_public_addresses_are_open_and_private_ones_if_the_settings_say_so() -> 
 )
 def test_settings_that_cannot_be_right_are_refused(settings: dict[str, object], words: str) -> None:
     with pytest.raises(Misconfigured, match=words) as caught:
-        opened("tail", "apprise", Kit("tail", settings))
+        open_channel("tail", "apprise", ChannelContext("tail", settings))
     assert "planted" not in str(caught.value)
 
 
 async def test_nothing_comes_back_from_the_long_tail(there: Receiver) -> None:
-    assert not isinstance(connected(there), Answering)
+    assert not isinstance(connected(there), InboundChannel)
 
 
 def test_the_page_lists_what_is_taken() -> None:

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from interlock.notify.channel import Kit, Later, Unsure
-from interlock.notify.http import Poster
+from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryUnknown
+from interlock.notify.http import HttpPoster
 from tests.tools.ports import reserved_port
 
 
-def poster(port: int) -> Poster:
+def poster(port: int) -> HttpPoster:
     url = f"http://127.0.0.1:{port}/hook"
-    return Poster(Kit("hook", {"allow_private": True}), "The webhook", url)
+    return HttpPoster(ChannelContext("hook", {"allow_private": True}), "The webhook", url)
 
 
 @pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"])
@@ -27,7 +27,7 @@ async def test_who_hangs_up_half_way_may_have_heard_it(begins: bytes) -> None:  
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     async with server:
         post = poster(server.sockets[0].getsockname()[1])
-        with pytest.raises(Unsure, match="hung up"):
+        with pytest.raises(DeliveryUnknown, match="hung up"):
             await post.post(b"{}", {})
         await post.close()
 
@@ -35,7 +35,7 @@ async def test_who_hangs_up_half_way_may_have_heard_it(begins: bytes) -> None:  
 async def test_where_nobody_listens_nobody_has_heard_it() -> None:  # R24
     with reserved_port() as port:
         post = poster(port)
-        with pytest.raises(Later, match="cannot be reached") as raised:
+        with pytest.raises(DeliveryDelayed, match="cannot be reached") as raised:
             await post.post(b"{}", {})
         await post.close()
-    assert not isinstance(raised.value, Unsure)
+    assert not isinstance(raised.value, DeliveryUnknown)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
-from interlock.config.models import Channel, Routing, Settings
-from interlock.core.decision import Reject, Seen
+from interlock.config.models import ChannelSettings, RoutingSettings, Settings
+from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.notify.message import Recipient
 from interlock.core.ports import User
-from interlock.notify.channel import Kit, opened
-from interlock.notify.service import Reach, reach_of
-from interlock.server.logs import Log
+from interlock.notify.channel import ChannelContext, open_channel
+from interlock.notify.service import NotificationService, build_notification_service
+from interlock.server.logs import JsonLogger
 from tests.standins.mail_server import Mail, MailServer, valid
 from tests.support import BOB, OK, WRITE, Clock, approve, pending
 from tests.support import opened as opened_parts
@@ -30,16 +30,19 @@ MINUTE = 60_000
 class Mailing:
     """An Interlock whose only channel is mail, to ada and bob."""
 
-    def __init__(self, parts: Parts, server: MailServer, **settings: object) -> None:
+    def __init__(self, parts: AppServices, server: MailServer, **settings: object) -> None:
         self.parts = parts
         self.server = server
         self.lines: list[str] = []
         given = Settings(
-            channels={"mail": Channel("email", server.settings(**settings))}, routing=Routing(default_channel="mail")
+            channels={"mail": ChannelSettings("email", server.settings(**settings))},
+            routing=RoutingSettings(default_channel="mail"),
         )
         given = replace(given, server=replace(given.server, public_url=PUBLIC))
-        self.workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
-        self.reach: Reach = reach_of(given, parts.store, self.workspaces, Log(parts.clock, "none", self.lines.append))
+        self.workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
+        self.reach: NotificationService = build_notification_service(
+            given, parts.store, self.workspaces, JsonLogger(parts.clock, "none", self.lines.append)
+        )
         self.courier = self.reach.courier()
 
     async def sweep(self) -> int:
@@ -54,13 +57,13 @@ class Mailing:
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, clock: Clock) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, clock: Clock) -> AsyncIterator[AppServices]:
     async with opened_parts(tmp_path / "interlock.db", clock) as doors:
         yield doors
 
 
 @pytest.fixture
-async def mailing(parts: Parts, server: MailServer) -> Mailing:
+async def mailing(parts: AppServices, server: MailServer) -> Mailing:
     made = Mailing(parts, server)
     await made.people("ada", "bob")
     return made
@@ -231,7 +234,9 @@ async def test_a_rejection_that_is_taken_back_asks_again(mailing: Mailing) -> No
     approval_id = await pending(mailing.parts)
     await mailing.sweep()
     stored = await mailing.parts.store.get("default", approval_id)
-    await mailing.parts.inbox.decide("default", approval_id, Reject("no", Seen(stored.approval.args_sha256)), BOB)
+    await mailing.parts.inbox.decide(
+        "default", approval_id, Reject("no", Acknowledgement(stored.approval.args_sha256)), BOB
+    )
     await mailing.sweep()
     await mailing.parts.inbox.undo("default", approval_id, BOB)
     await mailing.sweep()
@@ -282,7 +287,7 @@ async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: 
     assert link_in(mail) == f"{PUBLIC}/a/{approval_id}"
 
 
-async def test_the_senders_name_may_be_in_any_language(parts: Parts, server: MailServer) -> None:  # R25
+async def test_the_senders_name_may_be_in_any_language(parts: AppServices, server: MailServer) -> None:  # R25
     mailing = Mailing(parts, server, **{"from": "Prüfstelle <interlock@example.com>"})
     await mailing.people("ada")
     await mailing.reach.test("default", "mail", "ada")
@@ -321,7 +326,7 @@ async def test_a_test_goes_to_whoever_asks_and_is_new_each_time(mailing: Mailing
     assert one.parsed["Message-ID"] != two.parsed["Message-ID"]
 
 
-async def test_a_list_gets_one_mail_whose_link_is_nobodys(parts: Parts, server: MailServer) -> None:  # R25
+async def test_a_list_gets_one_mail_whose_link_is_nobodys(parts: AppServices, server: MailServer) -> None:  # R25
     mailing = Mailing(parts, server, to=["team@example.com", "Ops <ops@example.com>"], reply_to="help@example.com")
     await mailing.people("ada", "bob")
     approval_id = await pending(parts)
@@ -336,7 +341,7 @@ async def test_a_list_gets_one_mail_whose_link_is_nobodys(parts: Parts, server: 
 
 
 async def test_a_code_is_in_the_mail_and_not_in_its_subject(server: MailServer) -> None:  # R25
-    channel, _ = opened("mail", "email", Kit("mail", server.settings(), PUBLIC))
+    channel, _ = open_channel("mail", "email", ChannelContext("mail", server.settings(), PUBLIC))
     await channel.send_code(Recipient("ada", "ada@example.com"), "12345678", "one", 1_800_000_000_000)  # type: ignore[attr-defined]
     [mail] = server.taken
     valid(mail)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import DeliveryFailed, Misconfigured
-from interlock.core.notify.message import Message, Recipient
-from interlock.notify.channel import Channel, Kit, Later, Never, opened
+from interlock.core.notify.message import Notification, Recipient
+from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, DeliveryRejected, open_channel
 from tests.standins.mail_server import HOST, PASSWORD, MailServer, mail_server
 from tests.tools.ports import reserved_port
 
@@ -35,12 +35,12 @@ async def test_a_mail_server_on_this_machine_needs_neither_tls_nor_password(tmp_
 @pytest.mark.parametrize(
     ("says", "kind", "words"),
     [
-        ({"RCPT": "450 4.2.1 mailbox busy"}, Later, "does not take the address now (450)"),
-        ({"RCPT": "550 5.1.1 nobody here"}, Never, "refused the address (550)"),
-        ({"MAIL": "451 4.3.0 later"}, Later, "is not ready (451)"),
-        ({"MAIL": "550 5.7.1 not from you"}, Later, "Check `from`"),
-        ({"DATA": "452 4.3.1 disk full"}, Later, "does not take the mail now (452)"),
-        ({"DATA": "554 5.7.1 spam"}, Never, "refused the mail (554)"),
+        ({"RCPT": "450 4.2.1 mailbox busy"}, DeliveryDelayed, "does not take the address now (450)"),
+        ({"RCPT": "550 5.1.1 nobody here"}, DeliveryRejected, "refused the address (550)"),
+        ({"MAIL": "451 4.3.0 later"}, DeliveryDelayed, "is not ready (451)"),
+        ({"MAIL": "550 5.7.1 not from you"}, DeliveryDelayed, "Check `from`"),
+        ({"DATA": "452 4.3.1 disk full"}, DeliveryDelayed, "does not take the mail now (452)"),
+        ({"DATA": "554 5.7.1 spam"}, DeliveryRejected, "refused the mail (554)"),
     ],
 )
 async def test_what_the_server_says_decides_whether_it_is_tried_again(
@@ -56,7 +56,7 @@ async def test_what_the_server_says_decides_whether_it_is_tried_again(
 async def test_a_wrong_password_parks_nothing_and_is_not_told(server: MailServer) -> None:  # R25
     """It is wrong for every mail: all wait until somebody has put it right."""
     error = await failure(server.settings(password="a wrong one"))
-    assert isinstance(error, Later)
+    assert isinstance(error, DeliveryDelayed)
     assert error.after == 60
     assert "Check both in the configuration" in error.message
     assert "a wrong one" not in error.message
@@ -65,7 +65,7 @@ async def test_a_wrong_password_parks_nothing_and_is_not_told(server: MailServer
 async def test_a_server_whose_certificate_nobody_knows_gets_nothing(server: MailServer) -> None:  # R25
     settings = {name: value for name, value in server.settings().items() if name != "ca_file"}
     error = await failure(settings)
-    assert isinstance(error, Later)
+    assert isinstance(error, DeliveryDelayed)
     assert "certificate does not hold" in error.message
     assert server.taken == []
 
@@ -73,7 +73,7 @@ async def test_a_server_whose_certificate_nobody_knows_gets_nothing(server: Mail
 async def test_a_server_without_starttls_gets_neither_mail_nor_password(tmp_path: Path) -> None:  # R25
     with mail_server(tmp_path, tls="none") as server:
         error = await failure(server.settings())
-        assert isinstance(error, Later)
+        assert isinstance(error, DeliveryDelayed)
         assert "Check `tls`" in error.message
         assert server.taken == []
 
@@ -81,7 +81,7 @@ async def test_a_server_without_starttls_gets_neither_mail_nor_password(tmp_path
 async def test_a_server_that_is_away_is_tried_later(server: MailServer) -> None:  # R25
     with reserved_port() as port:
         error = await failure(server.settings(port=port))
-    assert isinstance(error, Later)
+    assert isinstance(error, DeliveryDelayed)
     assert "cannot be reached" in error.message
 
 
@@ -92,7 +92,7 @@ async def test_a_server_that_hangs_up_is_tried_later(server: MailServer) -> None
     deaf = await asyncio.start_server(hang_up, HOST, 0)
     async with deaf:
         error = await failure(server.settings(port=deaf.sockets[0].getsockname()[1]))
-    assert isinstance(error, Later)
+    assert isinstance(error, DeliveryDelayed)
 
 
 async def test_of_a_list_one_who_is_refused_keeps_nobody_from_it(server: MailServer) -> None:  # R25
@@ -114,7 +114,7 @@ async def test_of_a_list_one_who_is_refused_keeps_nobody_from_it(server: MailSer
 )
 async def test_an_address_that_is_none_is_said_and_not_tried(server: MailServer, to: Recipient, words: str) -> None:
     error = await failure(server.settings(), to)  # R25
-    assert isinstance(error, Never)
+    assert isinstance(error, DeliveryRejected)
     assert words in error.message
     assert server.taken == []
 
@@ -159,11 +159,11 @@ def test_each_way_has_its_usual_port(server: MailServer, tls: str, port: int) ->
 
 
 def channel_of(settings: dict[str, Any]) -> Channel:
-    return opened("mail", "email", Kit("mail", settings, PUBLIC))[0]
+    return open_channel("mail", "email", ChannelContext("mail", settings, PUBLIC))[0]
 
 
-def message(to: Recipient = ADA) -> Message:
-    return Message("one.two", "default.one", "default", "test", to, f"{PUBLIC}/inbox", 1_800_000_000_000, by="ada")
+def message(to: Recipient = ADA) -> Notification:
+    return Notification("one.two", "default.one", "default", "test", to, f"{PUBLIC}/inbox", 1_800_000_000_000, by="ada")
 
 
 async def failure(settings: dict[str, Any], to: Recipient = ADA) -> DeliveryFailed:

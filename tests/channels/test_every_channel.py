@@ -10,16 +10,25 @@ from typing import cast
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel as Configured
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings as Configured
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Purpose, Recipient
-from interlock.core.notify.routing import Means
+from interlock.core.notify.message import Notification, Purpose, Recipient
+from interlock.core.notify.routing import ChannelCapabilities
 from interlock.core.ports import User
 from interlock.notify import channels
-from interlock.notify.channel import COMMON, KINDS, Channel, DeliveryFailed, Kit, Later, kind_of, opened
+from interlock.notify.channel import (
+    CHANNEL_KINDS,
+    COMMON_SETTINGS,
+    Channel,
+    ChannelContext,
+    DeliveryDelayed,
+    DeliveryFailed,
+    load_channel_module,
+    open_channel,
+)
 from tests.channels.every import STANDS, WORDS, Stand
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
 from tests.channels.office import Office
@@ -30,7 +39,9 @@ FOUND = sorted(
     for each in Path(channels.__path__[0]).iterdir()
     if (each.suffix == ".py" and each.stem != "__init__") or (each / "__init__.py").is_file()
 )
-WAKING = [name for name in FOUND if kind_of(name).MEANS.wakes]  # these tell programs, and have tests of their own
+WAKING = [
+    name for name in FOUND if load_channel_module(name).MEANS.wakes
+]  # these tell programs, and have tests of their own
 TELLING = [name for name in FOUND if name not in WAKING]
 DOCS = Path(__file__).parents[2] / "docs"
 URL = "https://interlock.example"
@@ -51,19 +62,19 @@ async def stand(kind: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Stand]
 
 @pytest.fixture
 async def channel(kind: str, stand: Stand) -> AsyncIterator[Channel]:
-    made = opened("it", kind, Kit("it", stand.settings, URL))[0]
+    made = open_channel("it", kind, ChannelContext("it", stand.settings, URL))[0]
     yield made
     await made.close()
 
 
-def said(kind: str, purpose: Purpose = "ask", **more: object) -> Message:
+def said(kind: str, purpose: Purpose = "ask", **more: object) -> Notification:
     """To a person where the channel reaches people one by one."""
-    to = Recipient("ada", "ada@example.com") if kind_of(kind).MEANS.personal else Recipient()
+    to = Recipient("ada", "ada@example.com") if load_channel_module(kind).MEANS.personal else Recipient()
     return replace(message(purpose), to=to, **more)  # type: ignore[arg-type]
 
 
 def test_every_kind_is_a_file_and_every_file_is_a_kind() -> None:  # R25
-    assert sorted(KINDS) == FOUND
+    assert sorted(CHANNEL_KINDS) == FOUND
 
 
 def test_every_kind_can_be_tried() -> None:  # R25
@@ -72,11 +83,11 @@ def test_every_kind_can_be_tried() -> None:  # R25
 
 
 def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
-    module = kind_of(kind)
-    assert isinstance(module.MEANS, Means)
+    module = load_channel_module(kind)
+    assert isinstance(module.MEANS, ChannelCapabilities)
     assert module.MEANS.priorities
     assert all(isinstance(name, str) for name in module.SETTINGS)
-    assert not set(module.SETTINGS) & set(COMMON)
+    assert not set(module.SETTINGS) & set(COMMON_SETTINGS)
     documented = cast(ModuleType, module).__doc__ or ""
     unsaid = [name for name in module.SETTINGS if f"`{name}" not in documented and name != "allow_private"]
     assert unsaid == [], f"The head of channels/{kind}.py does not say what these are."
@@ -84,7 +95,7 @@ def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
 
 @pytest.mark.parametrize("waking", WAKING)
 def test_what_wakes_workflows_tells_people_nothing_and_is_explained(waking: str) -> None:  # R25
-    module = kind_of(waking)
+    module = load_channel_module(waking)
     assert (module.MEANS.wakes, module.MEANS.priorities) == (waking, frozenset())
     page = (DOCS / "engines" / f"{waking}.md").read_text()
     for text in (page, cast(ModuleType, module).__doc__ or ""):
@@ -93,21 +104,21 @@ def test_what_wakes_workflows_tells_people_nothing_and_is_explained(waking: str)
 
 def test_every_setting_is_explained_on_its_page(kind: str) -> None:  # R25
     page = (DOCS / "channels" / f"{kind}.md").read_text()
-    assert [name for name in kind_of(kind).SETTINGS if f"`{name}" not in page] == []
+    assert [name for name in load_channel_module(kind).SETTINGS if f"`{name}" not in page] == []
 
 
 def test_without_its_settings_a_channel_is_refused_in_words(kind: str) -> None:  # R26
     with pytest.raises(Misconfigured, match=r'^The channel "it": \w+.* is missing') as caught:
-        opened("it", kind, Kit("it"))
+        open_channel("it", kind, ChannelContext("it"))
     assert caught.value.__cause__ is None
 
 
 def test_a_setting_that_there_is_not_is_refused_with_the_nearest(kind: str, stand: Stand) -> None:  # R26
     near = next(iter(stand.settings))
     with pytest.raises(Misconfigured, match=f"did you mean {near}"):
-        opened("it", kind, Kit("it", {**stand.settings, f"{near}x": "x"}, URL))
+        open_channel("it", kind, ChannelContext("it", {**stand.settings, f"{near}x": "x"}, URL))
     with pytest.raises(Misconfigured, match="there is no setting"):
-        opened("it", kind, Kit("it", {**stand.settings, "zzzzzz": "x"}, URL))
+        open_channel("it", kind, ChannelContext("it", {**stand.settings, "zzzzzz": "x"}, URL))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +134,7 @@ def test_what_every_channel_takes_is_checked(
     kind: str, stand: Stand, common: Mapping[str, object], words: str
 ) -> None:  # R26
     with pytest.raises(Misconfigured, match=words):
-        opened("it", kind, Kit("it", {**stand.settings, **common}, URL))
+        open_channel("it", kind, ChannelContext("it", {**stand.settings, **common}, URL))
 
 
 async def test_everything_that_can_be_said_is_taken(channel: Channel, kind: str, stand: Stand) -> None:  # R25
@@ -170,7 +181,7 @@ async def test_texts_that_want_to_deceive_stay_texts(channel: Channel, kind: str
 
 async def test_a_service_that_fails_is_tried_later_and_not_quoted(channel: Channel, kind: str, stand: Stand) -> None:
     stand.fail(True)
-    with pytest.raises(Later) as caught:
+    with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(said(kind))
     assert not any(secret in str(caught.value) for secret in (*stand.secrets, WORDS))  # R25
     stand.fail(False)
@@ -178,7 +189,7 @@ async def test_a_service_that_fails_is_tried_later_and_not_quoted(channel: Chann
 
 
 async def test_fifty_secrets_are_in_no_message_no_row_no_line_and_no_error(
-    kind: str, stand: Stand, parts: Parts, clock: Clock, capfd: pytest.CaptureFixture[str]
+    kind: str, stand: Stand, parts: AppServices, clock: Clock, capfd: pytest.CaptureFixture[str]
 ) -> None:  # R25 R41
     """Marked arguments at every depth, and what the settings hold; while the service fails, and when it works."""
     planted = [f"planted-{number:02}-secret" for number in range(50)]

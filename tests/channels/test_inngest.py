@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Purpose
-from interlock.notify.channel import Answering, Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
-from interlock.notify.channels.inngest import Inngest as Kind
+from interlock.core.notify.message import Notification, Purpose
+from interlock.notify.channel import (
+    Channel,
+    ChannelContext,
+    ChannelGone,
+    DeliveryDelayed,
+    DeliveryFailed,
+    DeliveryRejected,
+    InboundChannel,
+    open_channel,
+)
+from interlock.notify.channels.inngest import InngestChannel as Kind
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
 from tests.standins.hooks import Answer, Receiver, receiving
 
@@ -28,12 +37,12 @@ async def there() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def flows(there: Receiver) -> AsyncIterator[Channel]:
-    made = opened("flows", "inngest", Kit("flows", {**START, "url": there.url}))[0]
+    made = open_channel("flows", "inngest", ChannelContext("flows", {**START, "url": there.url}))[0]
     yield made
     await made.close()
 
 
-def woken(status: str = "approved", **more: Any) -> Message:
+def woken(status: str = "approved", **more: Any) -> Notification:
     made = topic({"amount": HOSTILE}, status=status, sentence=HOSTILE)
     subject = made.approval.subject._replace(run_id="inngest:01RUN")
     return message("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
@@ -76,7 +85,15 @@ async def test_a_test_sends_an_event_that_nothing_waits_for(there: Receiver, flo
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(500, Later), (503, Later), (429, Later), (401, Never), (400, Never), (302, Never), (410, Gone)],
+    [
+        (500, DeliveryDelayed),
+        (503, DeliveryDelayed),
+        (429, DeliveryDelayed),
+        (401, DeliveryRejected),
+        (400, DeliveryRejected),
+        (302, DeliveryRejected),
+        (410, ChannelGone),
+    ],
 )
 async def test_what_goes_wrong_is_tried_again_or_shown_without_the_key(
     there: Receiver, flows: Channel, status: int, error: type[DeliveryFailed]
@@ -88,8 +105,8 @@ async def test_what_goes_wrong_is_tried_again_or_shown_without_the_key(
 
 
 async def test_a_server_that_is_away_is_told_later() -> None:
-    away = opened("flows", "inngest", Kit("flows", {**START, "url": "http://127.0.0.1:1"}))[0]
-    with pytest.raises(Later, match="cannot be reached") as caught:
+    away = open_channel("flows", "inngest", ChannelContext("flows", {**START, "url": "http://127.0.0.1:1"}))[0]
+    with pytest.raises(DeliveryDelayed, match="cannot be reached") as caught:
         await away.send(woken())
     assert "planted" not in str(caught.value)
     await away.close()
@@ -109,10 +126,10 @@ async def test_a_server_that_is_away_is_told_later() -> None:
 )
 def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26
     with pytest.raises(Misconfigured, match=words) as caught:
-        opened("flows", "inngest", Kit("flows", settings))
+        open_channel("flows", "inngest", ChannelContext("flows", settings))
     assert "planted" not in str(caught.value)
 
 
 def test_inngest_itself_is_the_default() -> None:
-    assert isinstance(opened("flows", "inngest", Kit("flows", {"event_key": KEY}))[0], Kind)
-    assert not isinstance(Kind, Answering)  # R25
+    assert isinstance(open_channel("flows", "inngest", ChannelContext("flows", {"event_key": KEY}))[0], Kind)
+    assert not isinstance(Kind, InboundChannel)  # R25

@@ -10,11 +10,18 @@ import pytest
 from pagerduty import Error as PagerDutyError
 from pagerduty import EventsApiV2Client
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel as Configured
-from interlock.core.decision import Reject, Respond, Seen
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings as Configured
+from interlock.core.decision import Acknowledgement, Reject, Respond
 from interlock.core.errors import Misconfigured, NotFound
-from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
+from interlock.notify.channel import (
+    Channel,
+    ChannelContext,
+    DeliveryDelayed,
+    DeliveryRejected,
+    InboundChannel,
+    open_channel,
+)
 from interlock.notify.channels import pagerduty as channel
 from tests.channels.messages import ENDS, HOSTILE, message, topic
 from tests.channels.office import Office
@@ -44,7 +51,7 @@ async def duty() -> AsyncIterator[PagerDuty]:
 
 @pytest.fixture
 async def pager(duty: PagerDuty) -> AsyncIterator[Channel]:
-    made = opened("pager", "pagerduty", Kit("pager", settings(duty), "https://interlock.example"))[0]
+    made = open_channel("pager", "pagerduty", ChannelContext("pager", settings(duty), "https://interlock.example"))[0]
     yield made
     await made.close()
 
@@ -100,7 +107,8 @@ async def test_hostile_and_endless_texts_fit(pager: Channel, duty: PagerDuty) ->
 
 
 @pytest.mark.parametrize(
-    ("trouble", "error", "after"), [("429 with seconds", Later, 120), ("500", Later, 0), ("400", Never, 0)]
+    ("trouble", "error", "after"),
+    [("429 with seconds", DeliveryDelayed, 120), ("500", DeliveryDelayed, 0), ("400", DeliveryRejected, 0)],
 )
 async def test_what_pagerduty_refuses_is_said_without_the_key(
     pager: Channel, duty: PagerDuty, trouble: str, error: type[Exception], after: int
@@ -114,9 +122,9 @@ async def test_what_pagerduty_refuses_is_said_without_the_key(
 
 async def test_a_wrong_key_is_refused_for_good(duty: PagerDuty) -> None:
     duty.routing_key = "b" * 32
-    kit = Kit("pager", {**settings(duty), "routing_key": "c" * 32})
-    pager = opened("pager", "pagerduty", kit)[0]
-    with pytest.raises(Never, match=r"refused it \(400\)"):
+    kit = ChannelContext("pager", {**settings(duty), "routing_key": "c" * 32})
+    pager = open_channel("pager", "pagerduty", kit)[0]
+    with pytest.raises(DeliveryRejected, match=r"refused it \(400\)"):
         await pager.send(message())
     await pager.close()
     assert duty.receiver.refused != []
@@ -151,18 +159,18 @@ async def test_pagerdutys_own_client_finds_what_it_expects(duty: PagerDuty) -> N
 
 def test_a_key_has_32_characters() -> None:
     with pytest.raises(Misconfigured, match="32 characters") as caught:
-        opened("pager", "pagerduty", Kit("pager", {"routing_key": "planted"}))
+        open_channel("pager", "pagerduty", ChannelContext("pager", {"routing_key": "planted"}))
     assert "planted" not in str(caught.value)
 
 
 def test_nothing_comes_back_from_pagerduty() -> None:
-    assert not isinstance(channel.PagerDuty, Answering)  # R25
+    assert not isinstance(channel.PagerDutyChannel, InboundChannel)  # R25
 
 
 # Through the courier, on both databases
 @pytest.mark.postgres_smoke
 async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_it(
-    parts: Parts, duty: PagerDuty, clock: Clock
+    parts: AppServices, duty: PagerDuty, clock: Clock
 ) -> None:  # R25 R28
     office = await _office(parts, duty, LADDER)
     approval_id = await pending(parts)
@@ -181,13 +189,13 @@ async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_
 
 @pytest.mark.parametrize("end", ["reject", "respond", "expire", "cancel"])
 async def test_whatever_becomes_of_a_call_no_incident_stays_open(
-    parts: Parts, duty: PagerDuty, clock: Clock, end: str
+    parts: AppServices, duty: PagerDuty, clock: Clock, end: str
 ) -> None:  # R25
     office = await _office(parts, duty)
     approval_id = await pending(parts)
     await office.sweep()
     assert len(duty.open) == 1
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
     match end:
         case "reject":
             await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
@@ -203,7 +211,9 @@ async def test_whatever_becomes_of_a_call_no_incident_stays_open(
     await office.close()
 
 
-async def test_an_hour_of_silence_loses_nothing_and_wakes_once(parts: Parts, duty: PagerDuty, clock: Clock) -> None:
+async def test_an_hour_of_silence_loses_nothing_and_wakes_once(
+    parts: AppServices, duty: PagerDuty, clock: Clock
+) -> None:
     office = await _office(parts, duty, LADDER.replace("10m", "3h").replace("2m", "2h"))
     await pending(parts)
     duty.receiver.instead = TROUBLES["503"]
@@ -218,7 +228,7 @@ async def test_an_hour_of_silence_loses_nothing_and_wakes_once(parts: Parts, dut
     await office.close()
 
 
-async def _office(parts: Parts, duty: PagerDuty, policy: str = "") -> Office:
+async def _office(parts: AppServices, duty: PagerDuty, policy: str = "") -> Office:
     if policy:
         await parts.put_policy("default", policy, "ada", {})
     office = Office(parts, {"pager": Configured("pagerduty", settings(duty))}, "pager")

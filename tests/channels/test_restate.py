@@ -8,8 +8,16 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Purpose, Topic
-from interlock.notify.channel import Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
+from interlock.core.notify.message import ApprovalView, Notification, Purpose
+from interlock.notify.channel import (
+    Channel,
+    ChannelContext,
+    ChannelGone,
+    DeliveryDelayed,
+    DeliveryFailed,
+    DeliveryRejected,
+    open_channel,
+)
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.hooks import Answer, Receiver, receiving
 
@@ -25,7 +33,9 @@ async def ingress() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def workflows(ingress: Receiver) -> AsyncIterator[Channel]:
-    made = opened("flows", "restate", Kit("flows", {"url": ingress.url, "key": "planted", "allow_private": True}))[0]
+    made = open_channel(
+        "flows", "restate", ChannelContext("flows", {"url": ingress.url, "key": "planted", "allow_private": True})
+    )[0]
     yield made
     await made.close()
 
@@ -56,7 +66,7 @@ async def test_an_awakeable_is_resolved_with_the_id_of_the_approval_and_nothing_
 async def test_a_call_id_that_is_no_awakeable_leads_nowhere(
     workflows: Channel, ingress: Receiver, call_id: str
 ) -> None:  # R25
-    with pytest.raises(Never, match="no awakeable"):
+    with pytest.raises(DeliveryRejected, match="no awakeable"):
         await workflows.send(woken(call_id))
     assert ingress.heard == []
 
@@ -71,7 +81,7 @@ async def test_a_test_reaches_the_ingress_and_changes_nothing(workflows: Channel
     await workflows.send(message("test"))
     assert [(heard.path, heard.body) for heard in ingress.heard] == [("/base/restate/health", b"")]
     ingress.instead = Answer(401, {}, b"planted words")
-    with pytest.raises(Never, match=r"^Restate refused it \(401\)\.$"):
+    with pytest.raises(DeliveryRejected, match=r"^Restate refused it \(401\)\.$"):
         await workflows.send(message("test"))
 
 
@@ -85,7 +95,15 @@ async def test_one_that_nobody_waits_for_any_more_counts_as_woken(
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(500, Later), (503, Later), (429, Later), (400, Never), (401, Never), (302, Never), (410, Gone)],
+    [
+        (500, DeliveryDelayed),
+        (503, DeliveryDelayed),
+        (429, DeliveryDelayed),
+        (400, DeliveryRejected),
+        (401, DeliveryRejected),
+        (302, DeliveryRejected),
+        (410, ChannelGone),
+    ],
 )
 async def test_what_goes_wrong_is_tried_again_or_shown(
     workflows: Channel, ingress: Receiver, status: int, error: type[DeliveryFailed]
@@ -97,8 +115,10 @@ async def test_what_goes_wrong_is_tried_again_or_shown(
 
 
 async def test_an_ingress_that_is_down_is_told_later(workflows: Channel, ingress: Receiver) -> None:
-    gone = opened("flows", "restate", Kit("flows", {"url": "http://127.0.0.1:1", "allow_private": True}))[0]
-    with pytest.raises(Later, match="cannot be reached"):
+    gone = open_channel(
+        "flows", "restate", ChannelContext("flows", {"url": "http://127.0.0.1:1", "allow_private": True})
+    )[0]
+    with pytest.raises(DeliveryDelayed, match="cannot be reached"):
         await gone.send(woken())
     await gone.close()
 
@@ -116,14 +136,14 @@ async def test_an_ingress_that_is_down_is_told_later(workflows: Channel, ingress
 )
 def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26
     with pytest.raises(Misconfigured, match=words):
-        opened("flows", "restate", Kit("flows", settings))
+        open_channel("flows", "restate", ChannelContext("flows", settings))
 
 
-def woken(call_id: str = AWAKEABLE) -> Message:
+def woken(call_id: str = AWAKEABLE) -> Notification:
     return message("woken", about(call_id))
 
 
-def about(call_id: str) -> Topic:
+def about(call_id: str) -> ApprovalView:
     made = topic(status="approved")
     subject = made.approval.subject._replace(run_id="restate:inv_1", call_id=call_id)
     return replace(made, approval=replace(made.approval, subject=subject))

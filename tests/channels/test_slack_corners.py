@@ -12,7 +12,7 @@ import pytest
 
 from interlock.core.call import ToolSpec
 from interlock.core.errors import StoreUnavailable
-from interlock.notify.service import FrontDesk
+from interlock.notify.service import InboundHandler
 from tests.channels.slacking import Scene, staged, with_socket
 from tests.places import File
 from tests.standins.slack import Refused, buttons
@@ -93,8 +93,8 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
 ) -> None:
     approval_id = await scene.ask()
     form = await scene.form("bob", "reject")
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.SECONDS", 0.01)
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.ASKING", 60)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.RESPONSE_TIMEOUT", 0.01)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.USER_LOOKUP_TIMEOUT", 60)
     scene.slack.slow = asyncio.Event()
     said = await scene.submit(form, {"Reason": "no"})
     assert said["Reason"].startswith("This takes longer than Slack waits, and goes on.")
@@ -118,7 +118,7 @@ async def test_a_database_in_trouble_is_told_to_whoever_clicked(scene: Scene, mo
         raise StoreUnavailable("The database is away. Try again.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(FrontDesk, "topic", broken)
+        patched.setattr(InboundHandler, "topic", broken)
         assert await scene.submit(form, {"Reason": "no"}) == {"Reason": "The database is away. Try again."}
         await scene.click("bob", "approve")
     assert scene.whispered == ["The database is away. Try again."]
@@ -142,14 +142,14 @@ async def test_a_mistake_of_ours_does_not_end_the_connection(
         stop, told = asyncio.Event(), asyncio.Event()
         asyncio.get_running_loop().set_exception_handler(lambda _, __: told.set())
         channel: Any = scene.site.reach.channels["slack"]
-        listening = asyncio.create_task(channel.listen(FrontDesk(scene.site.reach, "slack"), stop))
+        listening = asyncio.create_task(channel.listen(InboundHandler(scene.site.reach, "slack"), stop))
         approval_id = await scene.ask()
 
         async def broken(*_: object) -> None:
             raise RuntimeError("a mistake")
 
         with monkeypatch.context() as patched:
-            patched.setattr(FrontDesk, "once", broken)
+            patched.setattr(InboundHandler, "once", broken)
             lost = asyncio.create_task(scene.slack.deliver(scene.slack.click(scene.users["bob"], "approve")))
             await asyncio.wait_for(told.wait(), 30)
         lost.cancel()

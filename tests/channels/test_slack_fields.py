@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.canonical import canonical
-from interlock.notify.channels.slack.blocks import code, escaped, plain
-from interlock.notify.channels.slack.form_fields import MISSING, Unreadable, edited, input_of, inputs_of, read_all
-from interlock.notify.channels.slack.modals import Form
+from interlock.notify.channels.slack.blocks import escape, escape_and_cut, escape_code
+from interlock.notify.channels.slack.form_fields import (
+    MISSING,
+    InvalidInput,
+    apply_inputs,
+    make_input,
+    make_inputs,
+    read_inputs,
+)
+from interlock.notify.channels.slack.modals import DecisionForm
 from tests.standins.slack import submitted
 from tests.standins.slack_rules import view_misfit
 
@@ -39,16 +46,16 @@ def test_a_form_that_is_sent_off_untouched_changes_nothing(data: st.DataObject) 
         "properties": data.draw(st.dictionaries(names | words, shapes, max_size=6)),
         "required": data.draw(st.lists(names, max_size=4)) if args else [],  # Slack asks for what is missing
     }
-    inputs, left = inputs_of(args, data.draw(st.sampled_from([schema, None])))
+    inputs, left = make_inputs(args, data.draw(st.sampled_from([schema, None])))
     assert {each.name for each in inputs}.isdisjoint(left)
-    form = Form("edit", "Edit", "Change", inputs)
+    form = DecisionForm("edit", "Edit", "Change", inputs)
     view = form.view("metadata")
     assert view_misfit({"trigger_id": "t", "view": view}) == ""
     typed = {each.name: each for each in inputs}
     missing = [each for each in typed.values() if each.current is MISSING]
-    read, wrong = read_all(inputs, submitted(view), form.ids)
+    read, wrong = read_inputs(inputs, submitted(view), form.ids)
     assert wrong == {}
-    after = edited(args, inputs, read)
+    after = apply_inputs(args, inputs, read)
     for each in missing:  # an empty field leaves its argument out, or is what stands for nothing
         assert after.pop(each.name, None) in (None, "")
     before = {name: value for name, value in args.items() if name not in {each.name for each in missing}}
@@ -57,27 +64,27 @@ def test_a_form_that_is_sent_off_untouched_changes_nothing(data: st.DataObject) 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(50, 500))
 def test_no_text_is_longer_than_allowed_or_more_than_text(text: str, limit: int) -> None:
-    for made in (plain(text, limit), code(text, limit)):
+    for made in (escape_and_cut(text, limit), escape_code(text, limit)):
         assert len(made) <= limit
         assert "<" not in made
         assert ">" not in made
         assert made.count("&") == sum(made.count(each) for each in ("&amp;", "&lt;", "&gt;"))
-    assert "`" not in code(text, limit)
+    assert "`" not in escape_code(text, limit)
 
 
 @given(st.text(), st.text())
 def test_two_texts_are_never_escaped_to_one(one: str, other: str) -> None:
-    assert (escaped(one) == escaped(other)) is (one == other)
+    assert (escape(one) == escape(other)) is (one == other)
 
 
 @pytest.mark.parametrize(
     ("shape", "typed", "expected"),
     [
-        ({"type": "integer"}, "1e400", Unreadable),
-        ({"type": "integer"}, "0x10", Unreadable),
+        ({"type": "integer"}, "1e400", InvalidInput),
+        ({"type": "integer"}, "0x10", InvalidInput),
         ({"type": "integer"}, " 7 ", 7),
-        ({"type": "number"}, "NaN", Unreadable),
-        ({"type": "number"}, '"7"', Unreadable),
+        ({"type": "number"}, "NaN", InvalidInput),
+        ({"type": "number"}, '"7"', InvalidInput),
         ({"type": ["integer", "null"]}, "7", 7),
         ({"type": ["integer", "null"]}, None, None),
         ({"type": "string"}, "007", "007"),
@@ -85,14 +92,14 @@ def test_two_texts_are_never_escaped_to_one(one: str, other: str) -> None:
         ({"type": ["string", "null"]}, None, None),
         ({"type": ["string", "integer"]}, "7", 7),
         ({"type": ["string", "integer"]}, '"7"', "7"),
-        ({"type": "object"}, '{"a": 1, "a": 2}', Unreadable),
-        ({}, "[" * 100, Unreadable),
+        ({"type": "object"}, '{"a": 1, "a": 2}', InvalidInput),
+        ({}, "[" * 100, InvalidInput),
     ],
 )
 def test_what_is_typed_is_read_as_the_schema_says(shape: dict[str, Any], typed: str | None, expected: Any) -> None:
-    field = input_of("x", shape, is_required=False)
-    if expected is Unreadable:
-        with pytest.raises(Unreadable):
+    field = make_input("x", shape, is_required=False)
+    if expected is InvalidInput:
+        with pytest.raises(InvalidInput):
             field.read({"value": typed})
     else:
         assert field.read({"value": typed}) == expected
@@ -100,8 +107,8 @@ def test_what_is_typed_is_read_as_the_schema_says(shape: dict[str, Any], typed: 
 
 @pytest.mark.parametrize("chosen", ["2", "-1", "x", "", "²", "1" * 400])
 def test_a_choice_that_was_not_offered_is_none(chosen: str) -> None:
-    field = input_of("x", {"enum": ["a", "b"]}, is_required=True)
-    with pytest.raises(Unreadable):
+    field = make_input("x", {"enum": ["a", "b"]}, is_required=True)
+    with pytest.raises(InvalidInput):
         field.read({"selected_option": {"value": chosen}})
 
 
@@ -118,16 +125,16 @@ def test_a_choice_that_was_not_offered_is_none(chosen: str) -> None:
     ],
 )
 def test_what_a_field_would_change_or_give_away_has_none(name: str, value: object) -> None:
-    inputs, left = inputs_of({name: value, "other": "x"}, None, ("/holder/key", "/list/*/pin"))
+    inputs, left = make_inputs({name: value, "other": "x"}, None, ("/holder/key", "/list/*/pin"))
     assert ([each.name for each in inputs], left) == (["other"], [name])
 
 
 def test_a_secret_that_is_not_there_yet_is_not_asked_for() -> None:
-    inputs, left = inputs_of({}, {"properties": {"pin": {"type": "string"}, "a": {"type": "string"}}}, ("/pin",))
+    inputs, left = make_inputs({}, {"properties": {"pin": {"type": "string"}, "a": {"type": "string"}}}, ("/pin",))
     assert ([each.name for each in inputs], left) == (["a"], ["pin"])
 
 
 def test_what_slack_unescapes_for_us_counts_as_untouched() -> None:
-    field = input_of("x", {"type": "string"}, "a &lt; b", is_required=True)
+    field = make_input("x", {"type": "string"}, "a &lt; b", is_required=True)
     assert field.read({"value": "a < b"}) == "a &lt; b"
     assert field.read({"value": "a > b"}) == "a > b"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Reject, Seen
+from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.ledger.event import Payload
-from interlock.notify.channel import Kit, Later, Never
+from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected
 from interlock.notify.channels.slack.channel import connect
 from tests.channels.slacking import PAY, Scene, staged
 from tests.places import File
@@ -141,7 +141,7 @@ async def test_a_reminder_is_a_reply_that_all_see_and_the_message_stays_the_one(
 async def test_a_rejection_that_is_taken_back_has_its_buttons_again(scene: Scene) -> None:
     approval_id = await scene.ask()
     digest = (await scene.parts.store.get("default", approval_id)).approval.args_sha256
-    await scene.parts.inbox.decide("default", approval_id, Reject("<!here> *no*", Seen(digest)), BOB)
+    await scene.parts.inbox.decide("default", approval_id, Reject("<!here> *no*", Acknowledgement(digest)), BOB)
     await scene.sweep()
     [ended] = scene.slack.shown
     assert "They wrote: &lt;!here&gt; *no*" in json.dumps(ended)
@@ -236,18 +236,18 @@ async def test_nobody_is_sent_elsewhere(scene: Scene) -> None:
 
 async def test_a_slack_that_is_away_is_tried_later(clock: Clock, scene: Scene) -> None:
     settings = {"token": BOT, "url": "http://127.0.0.1:1/api/", "allow_private": True}
-    channel = connect(Kit("slack", settings))
+    channel = connect(ChannelContext("slack", settings))
     await scene.ask()
     [delivery] = await scene.parts.store.deliveries.listed("default", "sent")
     message = await scene.site.reach.compose(delivery)
-    with pytest.raises(Later, match="cannot be reached"):
+    with pytest.raises(DeliveryDelayed, match="cannot be reached"):
         await channel.send(message)
     await channel.close()
 
 
 async def test_a_test_shows_that_an_app_token_is_wrong(tmp_path: Path, clock: Clock) -> None:
     async with staged(File(tmp_path / "b.db"), clock, app_token="xapp-wrong") as made:
-        with pytest.raises(Never, match="app_token"):
+        with pytest.raises(DeliveryRejected, match="app_token"):
             await made.site.reach.test("default", "slack", "ada")
 
 

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.notify.channel import Callback, Kit
+from interlock.notify.channel import ChannelContext, InboundRequest
 from interlock.notify.channels.slack.channel import connect
-from interlock.notify.service import FrontDesk
+from interlock.notify.service import InboundHandler
 from tests.channels.slacking import Scene, staged
 from tests.places import File, Place
 from tests.standins.slack import BOT, SECRET, Post, signed
@@ -47,13 +47,13 @@ async def unchanged(scene: Scene, approval_id: str) -> bool:
 async def test_the_example_of_slack_s_documentation_holds(small: Scene) -> None:  # R25
     vector = json.loads((VENDOR / "signature-vector.json").read_text())["slack"]
     settings = {"token": BOT, "signing_secret": vector["signing_secret"]}
-    channel = connect(Kit("slack", settings))
+    channel = connect(ChannelContext("slack", settings))
     small.clock.now = int(vector["timestamp"]) * 1000
     headers = {"x-slack-request-timestamp": vector["timestamp"], "x-slack-signature": vector["signature"]}
-    desk = FrontDesk(small.site.reach, "slack")
-    taken = await channel.answer(Callback(headers, vector["body"].encode()), desk)
+    desk = InboundHandler(small.site.reach, "slack")
+    taken = await channel.answer(InboundRequest(headers, vector["body"].encode()), desk)
     assert taken.status == 400  # it is Slack's, and no click
-    broken = await channel.answer(Callback(headers, vector["body"].encode() + b"&"), desk)
+    broken = await channel.answer(InboundRequest(headers, vector["body"].encode() + b"&"), desk)
     assert broken.status == 401
     await channel.close()
 
@@ -213,4 +213,4 @@ async def test_without_a_secret_nothing_is_heard_and_there_are_no_buttons(tmp_pa
 )
 def test_settings_that_cannot_be_right_are_refused_at_the_start(settings: dict[str, object], said: str) -> None:
     with pytest.raises(Misconfigured, match=said):
-        connect(Kit("slack", settings))
+        connect(ChannelContext("slack", settings))

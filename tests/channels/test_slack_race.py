@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.core.decision import Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Reject, Reviewer
 from interlock.core.errors import AlreadyDecided
 from tests.channels.slacking import Scene, staged
 from tests.places import Place
@@ -39,7 +39,7 @@ async def test_of_slack_and_the_page_one_decides_and_both_show_it(scene: Scene) 
                 await asyncio.sleep(0)
             digest = (await scene.parts.store.get("default", call)).approval.args_sha256
             try:
-                await scene.parts.inbox.decide("default", call, Reject("no", Seen(digest)), EVE)
+                await scene.parts.inbox.decide("default", call, Reject("no", Acknowledgement(digest)), EVE)
             except AlreadyDecided:
                 return False
             return True

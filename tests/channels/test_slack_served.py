@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.ports import User
 from tests.serving import make_keys, serving
 from tests.standins.slack import APP, BOT, SECRET, Slack, buttons, served
@@ -24,7 +24,7 @@ routing: {{default_channel: chat}}
 
 
 async def prepared(database: str) -> dict[str, str]:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     try:
         keys = await make_keys(parts)

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.notify.channel import Listening
-from interlock.notify.service import FrontDesk
+from interlock.notify.channel import ListeningChannel
+from interlock.notify.service import InboundHandler
 from tests.channels.slacking import Scene, staged, with_socket
 from tests.places import Place
 from tests.standins.slack import TICKET, buttons
@@ -21,8 +21,8 @@ async def scene(place: Place, clock: Clock) -> AsyncIterator[Scene]:
     async with staged(place, clock, **with_socket()) as made:
         stop = asyncio.Event()
         channel = made.site.reach.channels["slack"]
-        assert isinstance(channel, Listening)
-        listening = asyncio.create_task(channel.listen(FrontDesk(made.site.reach, "slack"), stop))
+        assert isinstance(channel, ListeningChannel)
+        listening = asyncio.create_task(channel.listen(InboundHandler(made.site.reach, "slack"), stop))
         await made.slack.until(lambda: made.slack.connections == 1)
         yield made
         stop.set()
@@ -97,7 +97,7 @@ async def test_what_opens_the_connection_is_in_no_log(scene: Scene, caplog: pyte
 async def test_without_an_app_token_there_is_nothing_to_listen_to(place: Place, clock: Clock) -> None:
     async with staged(place, clock) as made:
         channel, stop = made.site.reach.channels["slack"], asyncio.Event()
-        assert isinstance(channel, Listening)
+        assert isinstance(channel, ListeningChannel)
         stop.set()
-        await channel.listen(FrontDesk(made.site.reach, "slack"), stop)
+        await channel.listen(InboundHandler(made.site.reach, "slack"), stop)
         assert made.slack.connections == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.core.call import ToolSpec
-from interlock.core.declared import Said
+from interlock.core.declared import AgentText
 from tests.channels.slacking import Scene, staged
 from tests.places import File
 from tests.standins.slack import Json, buttons, texts
@@ -27,8 +27,8 @@ CLAIMED = ToolSpec(
             "a": {"type": "string", "description": "Harmless."},
         },
     },
-    describe=Said("Look at the weather"),
-    preview=Said("It will be sunny."),
+    describe=AgentText("Look at the weather"),
+    preview=AgentText("It will be sunny."),
     declared=True,
 )
 DROP = {"sql": "DROP TABLE users", "a": "x"}

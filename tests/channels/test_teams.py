@@ -11,7 +11,7 @@ from microsoft_teams.cards import AdaptiveCard, TextBlock
 
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.message import Purpose
-from interlock.notify.channel import Answering, Channel, Kit, Later, opened
+from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES
 from tests.standins.teams import CARD, MAX_BYTES, Teams, teams, texts
@@ -31,7 +31,9 @@ async def channel(there: Teams) -> AsyncIterator[Channel]:
 
 
 def connected(there: Teams, **settings: object) -> Channel:
-    return opened("teams", "teams", Kit("teams", {"url": there.url, "allow_private": True, **settings}))[0]
+    return open_channel(
+        "teams", "teams", ChannelContext("teams", {"url": there.url, "allow_private": True, **settings})
+    )[0]
 
 
 async def test_a_card_has_sentence_facts_arguments_findings_and_a_button(channel: Channel, there: Teams) -> None:
@@ -114,7 +116,7 @@ async def test_without_follow_ups_only_reminders_come(there: Teams) -> None:  # 
 async def test_teams_that_is_down_is_tried_later_without_a_word_about_its_address(there: Teams) -> None:  # R25
     there.receiver.instead = TROUBLES["500"]
     channel = connected(there)
-    with pytest.raises(Later) as caught:
+    with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(message())
     await channel.close()
     assert str(caught.value) == "Teams answered 500."
@@ -123,8 +125,8 @@ async def test_teams_that_is_down_is_tried_later_without_a_word_about_its_addres
 @pytest.mark.parametrize(("setting", "words"), [({"follow_up": "no"}, "true or false"), ({"url": ""}, "url")])
 def test_settings_that_cannot_be_right_are_refused(setting: dict[str, object], words: str) -> None:
     with pytest.raises(Misconfigured, match=words):
-        opened("teams", "teams", Kit("teams", {"url": "https://flows.example.com/x", **setting}))
+        open_channel("teams", "teams", ChannelContext("teams", {"url": "https://flows.example.com/x", **setting}))
 
 
 async def test_nothing_comes_back_from_teams(channel: Channel) -> None:
-    assert not isinstance(channel, Answering)
+    assert not isinstance(channel, InboundChannel)

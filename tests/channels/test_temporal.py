@@ -10,16 +10,23 @@ from pathlib import Path
 import grpc
 import pytest
 
-from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
-from interlock.config.models import Channel as Configured
+from interlock.config.models import ChannelSettings as Configured
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Purpose
-from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
-from interlock.notify.channels.temporal import Temporal as Kind
-from interlock.notify.service import reach_of
-from interlock.server.logs import Log
+from interlock.core.notify.message import Notification, Purpose
+from interlock.notify.channel import (
+    Channel,
+    ChannelContext,
+    DeliveryDelayed,
+    DeliveryRejected,
+    InboundChannel,
+    open_channel,
+)
+from interlock.notify.channels.temporal import TemporalChannel as Kind
+from interlock.notify.service import build_notification_service
+from interlock.server.logs import JsonLogger
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.temporal import Temporal, Trouble, temporal
 from tests.support import Clock, approve, pending
@@ -43,10 +50,10 @@ async def flows(there: Temporal) -> AsyncIterator[Channel]:
 
 
 def channel(there: Temporal, **settings: object) -> Channel:
-    return opened("flows", "temporal", Kit("flows", {"target": there.target, **settings}))[0]
+    return open_channel("flows", "temporal", ChannelContext("flows", {"target": there.target, **settings}))[0]
 
 
-def woken(workflow_id: str = "order-7", **more: object) -> Message:
+def woken(workflow_id: str = "order-7", **more: object) -> Notification:
     made = topic(status="approved")
     subject = made.approval.subject._replace(run_id=f"temporal:{workflow_id}")
     return message("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
@@ -102,7 +109,7 @@ async def test_a_workflow_that_nobody_knows_counts_as_woken(there: Temporal, flo
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED", "INTERNAL", "UNKNOWN"])
 async def test_what_passes_is_tried_again(there: Temporal, flows: Channel, code: str) -> None:  # R25
     there.trouble = Trouble(grpc.StatusCode[code], "planted words")
-    with pytest.raises(Later) as caught:
+    with pytest.raises(DeliveryDelayed) as caught:
         await flows.send(woken())
     assert "planted" not in str(caught.value)
     there.trouble = None
@@ -114,21 +121,21 @@ async def test_what_passes_is_tried_again(there: Temporal, flows: Channel, code:
 @pytest.mark.parametrize("code", NEVER)
 async def test_what_does_not_pass_is_shown(there: Temporal, flows: Channel, code: str) -> None:  # R25
     there.trouble = Trouble(grpc.StatusCode[code], "planted words")
-    with pytest.raises(Never, match=f"refused it \\({code.lower()}\\)") as caught:
+    with pytest.raises(DeliveryRejected, match=f"refused it \\({code.lower()}\\)") as caught:
         await flows.send(woken())
     assert "planted" not in str(caught.value)
 
 
 @pytest.mark.parametrize("made", [woken(), message("test")], ids=["woken", "test"])
-async def test_a_namespace_that_there_is_not_is_said(there: Temporal, made: Message) -> None:
+async def test_a_namespace_that_there_is_not_is_said(there: Temporal, made: Notification) -> None:
     """It is NOT_FOUND as well, and no workflow that has ended."""
-    with pytest.raises(Never, match="no such namespace"):
+    with pytest.raises(DeliveryRejected, match="no such namespace"):
         await channel(there, namespace="elsewhere").send(made)
 
 
 async def test_a_server_that_is_away_is_told_later() -> None:
-    away = opened("flows", "temporal", Kit("flows", {"target": "127.0.0.1:1"}))[0]
-    with pytest.raises(Later):
+    away = open_channel("flows", "temporal", ChannelContext("flows", {"target": "127.0.0.1:1"}))[0]
+    with pytest.raises(DeliveryDelayed):
         await away.send(woken())
 
 
@@ -160,7 +167,7 @@ async def test_a_test_asks_for_the_namespace_and_signals_nobody(there: Temporal,
 )
 def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26
     with pytest.raises(Misconfigured, match=words) as caught:
-        opened("flows", "temporal", Kit("flows", settings))
+        open_channel("flows", "temporal", ChannelContext("flows", settings))
     assert "planted" not in str(caught.value)
 
 
@@ -168,23 +175,25 @@ def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
     pem = tmp_path / "client.pem"
     pem.write_text("-----BEGIN CERTIFICATE-----")
     with pytest.raises(Misconfigured, match="go together"):
-        opened("flows", "temporal", Kit("flows", {"target": "t:7233", "certificate": str(pem)}))
+        open_channel("flows", "temporal", ChannelContext("flows", {"target": "t:7233", "certificate": str(pem)}))
     both = {"target": "t:7233", "certificate": str(pem), "private_key": str(pem)}
-    assert isinstance(opened("flows", "temporal", Kit("flows", both))[0], Kind)
+    assert isinstance(open_channel("flows", "temporal", ChannelContext("flows", both))[0], Kind)
 
 
 def test_nothing_comes_back_from_temporal() -> None:
-    assert not isinstance(Kind, Answering)  # R25
+    assert not isinstance(Kind, InboundChannel)  # R25
 
 
 @pytest.mark.postgres_smoke
 async def test_the_courier_wakes_when_it_is_decided_and_tries_until_it_is_taken(
-    parts: Parts, there: Temporal, clock: Clock
+    parts: AppServices, there: Temporal, clock: Clock
 ) -> None:  # R25 R33
     settings = Settings(channels={"flows": Configured("temporal", {"target": there.target})})
-    workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
+    workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
     lines: list[str] = []
-    reach = reach_of(settings, parts.store, workspaces, Log(parts.clock, "problems", lines.append))
+    reach = build_notification_service(
+        settings, parts.store, workspaces, JsonLogger(parts.clock, "problems", lines.append)
+    )
     courier = reach.courier()
     await workspaces.refresh("default")
     await courier.sweep()

@@ -15,11 +15,18 @@ from standardwebhooks import Webhook as Standard
 from standardwebhooks import WebhookVerificationError
 
 from interlock.core.errors import Misconfigured, Unauthenticated
-from interlock.core.notify.delivery import Way, failed, trial_of
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_failed
 from interlock.notify import http as posting
-from interlock.notify.channel import Channel, Gone, Kit, Later, Never, opened
+from interlock.notify.channel import (
+    Channel,
+    ChannelContext,
+    ChannelGone,
+    DeliveryDelayed,
+    DeliveryRejected,
+    open_channel,
+)
 from interlock.notify.channels import webhook
-from interlock.notify.channels.webhook import Signer
+from interlock.notify.channels.webhook import WebhookSigner
 from tests.channels.messages import message, topic
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.support import START
@@ -36,12 +43,12 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 def channel(url: str, **settings: Any) -> Channel:
     settings = {"url": url, "allow_private": True, **({} if "secrets" in settings else {"secret": NEW}), **settings}
-    return opened("hook", "webhook", Kit("hook", settings, "https://interlock.example"))[0]
+    return open_channel("hook", "webhook", ChannelContext("hook", settings, "https://interlock.example"))[0]
 
 
 def test_the_vector_of_the_standard_is_signed_and_taken_as_the_standard_does() -> None:  # R25
     at = int(VECTOR["webhook-timestamp"]) * 1000
-    signer = Signer([VECTOR["secret"]])
+    signer = WebhookSigner([VECTOR["secret"]])
     headers = signer.headers(VECTOR["webhook-id"], VECTOR["body"], at)
     assert headers == {name: VECTOR[name] for name in headers}
     assert signer.proven(headers, VECTOR["body"].encode(), at) == VECTOR["webhook-id"]
@@ -106,13 +113,13 @@ async def test_a_full_message_has_an_end_and_says_what_it_left_out(receiver: Rec
 @pytest.mark.parametrize(
     ("trouble", "error", "after"),
     [
-        ("redirecting", Never, 0),
-        ("500", Later, 0),
-        ("503", Later, 0),
-        ("429 with seconds", Later, 120),
-        ("429 with a date", Later, 120),
-        ("400", Never, 0),
-        ("410", Gone, 0),
+        ("redirecting", DeliveryRejected, 0),
+        ("500", DeliveryDelayed, 0),
+        ("503", DeliveryDelayed, 0),
+        ("429 with seconds", DeliveryDelayed, 120),
+        ("429 with a date", DeliveryDelayed, 120),
+        ("400", DeliveryRejected, 0),
+        ("410", ChannelGone, 0),
     ],
 )
 async def test_what_the_other_side_answers_says_whether_to_try_again(
@@ -133,14 +140,14 @@ async def test_a_receiver_that_is_not_there_is_tried_later() -> None:  # R25
     async with receiving() as gone:
         url = gone.url
     hook = channel(url)
-    with pytest.raises(Later, match="cannot be reached"):
+    with pytest.raises(DeliveryDelayed, match="cannot be reached"):
         await hook.send(message())
     await hook.close()
 
 
 async def test_a_name_that_nobody_knows_now_is_asked_for_later() -> None:  # R25
     hook = channel("https://nowhere.invalid/planted")
-    with pytest.raises(Later, match="no address now") as caught:
+    with pytest.raises(DeliveryDelayed, match="no address now") as caught:
         await hook.send(message())
     await hook.close()
     assert "planted" not in str(caught.value)
@@ -149,18 +156,18 @@ async def test_a_name_that_nobody_knows_now_is_asked_for_later() -> None:  # R25
 async def test_a_receiver_that_says_nothing_is_tried_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R25
-    monkeypatch.setattr(posting, "SECONDS", 0.2)
+    monkeypatch.setattr(posting, "REQUEST_TIMEOUT", 0.2)
     receiver.held = True
     hook = channel(receiver.url)
-    with pytest.raises(Later, match="did not answer"):
+    with pytest.raises(DeliveryDelayed, match="did not answer"):
         await hook.send(message())
     await hook.close()
     assert receiver.taken == []
 
 
 async def test_an_address_that_becomes_private_is_refused(receiver: Receiver) -> None:  # R25
-    hook = opened("hook", "webhook", Kit("hook", {"url": "https://localhost/x", "secret": NEW}))[0]
-    with pytest.raises(Never, match="may go to"):
+    hook = open_channel("hook", "webhook", ChannelContext("hook", {"url": "https://localhost/x", "secret": NEW}))[0]
+    with pytest.raises(DeliveryRejected, match="may go to"):
         await hook.send(message())
     await hook.close()
     assert receiver.heard == []
@@ -185,36 +192,36 @@ async def test_an_address_that_becomes_private_is_refused(receiver: Receiver) ->
     ],
 )
 def test_settings_that_cannot_be_right_are_refused_with_a_sentence(settings: Mapping[str, object], words: str) -> None:
-    kit = Kit("hook", {"url": "https://hooks.example.com/x", "secret": NEW, **settings})
+    kit = ChannelContext("hook", {"url": "https://hooks.example.com/x", "secret": NEW, **settings})
     with pytest.raises(Misconfigured, match=words) as caught:
-        opened("hook", "webhook", kit)
+        open_channel("hook", "webhook", kit)
     assert NEW not in str(caught.value)
 
 
 @pytest.mark.parametrize("secrets", [[], "text", [NEW] * 6, [7], [""]])
 def test_a_list_of_secrets_is_one_to_five_texts(secrets: object) -> None:
-    kit = Kit("hook", {"url": "https://hooks.example.com/x", "secrets": secrets})
+    kit = ChannelContext("hook", {"url": "https://hooks.example.com/x", "secrets": secrets})
     with pytest.raises(Misconfigured, match="secrets is a list"):
-        opened("hook", "webhook", kit)
+        open_channel("hook", "webhook", kit)
 
 
 def test_it_is_tried_again_as_the_standard_says_and_then_parked() -> None:  # R25
-    delivery, waited, now = trial_of("default", "d", Way("hook"), "ada", START), [], START
+    delivery, waited, now = make_test_delivery("default", "d", DeliveryTarget("hook"), "ada", START), [], START
     while delivery.status == "due":
-        delivery = failed(delivery, "down", now, waits=webhook.WAITS)
+        delivery = mark_failed(delivery, "down", now, waits=webhook.RETRY_DELAYS)
         waited += [(delivery.due_at - now) // 1000] if delivery.due_at is not None else []
         now = delivery.due_at or now
-    assert (delivery.status, tuple(waited)) == ("parked", webhook.WAITS)
-    assert set(webhook.WAITS) >= {5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400}
+    assert (delivery.status, tuple(waited)) == ("parked", webhook.RETRY_DELAYS)
+    assert set(webhook.RETRY_DELAYS) >= {5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400}
 
 
 def test_what_the_other_side_asks_for_is_waited_for() -> None:  # R25
-    delivery = trial_of("default", "d", Way("hook"), "ada", START)
-    assert failed(delivery, "slow down", START, after=120_000, waits=(5,)).due_at == START + 120_000
+    delivery = make_test_delivery("default", "d", DeliveryTarget("hook"), "ada", START)
+    assert mark_failed(delivery, "slow down", START, after=120_000, waits=(5,)).due_at == START + 120_000
 
 
 BODY = b'{"approval_id":"1"}'
-SIGNER = Signer([NEW])
+SIGNER = WebhookSigner([NEW])
 SIGNED = SIGNER.headers("msg_1", BODY.decode(), START)
 PROOF = SIGNED["webhook-signature"]
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook as Standard
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, Settings
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.support import WRITE, Clock, call, kinds, pending, status
@@ -28,10 +28,15 @@ PATH = "/channels/hook/callback"
 @pytest.fixture
 def settings() -> Settings:
     hook = {"url": "https://hooks.example.com/x", "secrets": [SECRET, OLD]}
-    return Settings(channels={"hook": Channel("webhook", {**hook, "acts_as": "bob"}), "deaf": Channel("webhook", hook)})
+    return Settings(
+        channels={
+            "hook": ChannelSettings("webhook", {**hook, "acts_as": "bob"}),
+            "deaf": ChannelSettings("webhook", hook),
+        }
+    )
 
 
-async def say(app: Entrance, clock: Clock, body: object, name: str = "msg_1", **more: Any) -> Got:
+async def say(app: RequestMiddleware, clock: Clock, body: object, name: str = "msg_1", **more: Any) -> Got:
     """As the other side does, with the standard's library; `secret`, `path` and `at` may be given."""
     content = body if isinstance(body, str) else json.dumps(body)
     at = datetime.fromtimestamp(more.get("at", clock()) // 1000, UTC)
@@ -49,7 +54,7 @@ async def say(app: Entrance, clock: Clock, body: object, name: str = "msg_1", **
     )
 
 
-async def decision(parts: Parts, approval_id: str, kind: str = "approve", **more: object) -> dict[str, object]:
+async def decision(parts: AppServices, approval_id: str, kind: str = "approve", **more: object) -> dict[str, object]:
     approval = (await parts.store.get(str(more.pop("workspace", "default")), approval_id)).approval
     return {
         "approval_id": approval_id,
@@ -59,7 +64,7 @@ async def decision(parts: Parts, approval_id: str, kind: str = "approve", **more
 
 @pytest.mark.parametrize("secret", [SECRET, OLD])
 async def test_a_signed_decision_counts_for_the_account_of_the_settings(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str], secret: str
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str], secret: str
 ) -> None:  # R25 R47 R48
     approval_id = await pending(parts)
     got = await say(app, clock, await decision(parts, approval_id), secret=secret)
@@ -70,7 +75,7 @@ async def test_a_signed_decision_counts_for_the_account_of_the_settings(
 
 
 async def test_what_is_not_signed_by_the_other_side_decides_nothing(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R47
     approval_id = await pending(parts)
     body = await decision(parts, approval_id)
@@ -82,7 +87,7 @@ async def test_what_is_not_signed_by_the_other_side_decides_nothing(
 
 
 async def test_a_channel_without_an_account_takes_nothing(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R48
     approval_id = await pending(parts)
     got = await say(app, clock, await decision(parts, approval_id), path="/channels/deaf/callback")
@@ -92,7 +97,7 @@ async def test_a_channel_without_an_account_takes_nothing(
 
 @pytest.mark.postgres_smoke
 async def test_the_same_message_many_times_changes_one_thing_and_gets_one_answer(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R24
     approval_id = await pending(parts)
     body = await decision(parts, approval_id)
@@ -106,7 +111,7 @@ async def test_the_same_message_many_times_changes_one_thing_and_gets_one_answer
 
 
 async def test_who_comes_too_late_is_told_who_was_first(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R24
     approval_id = await pending(parts)
     await say(app, clock, await decision(parts, approval_id, "reject", reason="not today"))
@@ -121,7 +126,7 @@ async def test_who_comes_too_late_is_told_who_was_first(
 
 
 async def test_a_decision_needs_the_digest_of_what_was_seen(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R47
     approval_id = await pending(parts)
     bare = {"approval_id": approval_id, "decision": {"kind": "approve"}}
@@ -149,7 +154,7 @@ async def test_a_decision_needs_the_digest_of_what_was_seen(
     ],
 )
 async def test_whatever_else_is_signed_is_refused_in_words(
-    app: Entrance, clock: Clock, keys: dict[str, str], body: str
+    app: RequestMiddleware, clock: Clock, keys: dict[str, str], body: str
 ) -> None:  # R47
     got = await say(app, clock, body)
     assert (got.status, got.error) in {(400, "invalid_request"), (422, "invalid_decision")}
@@ -157,7 +162,7 @@ async def test_whatever_else_is_signed_is_refused_in_words(
 
 
 async def test_there_is_nothing_to_decide_in_another_workspace_or_under_another_id(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R48
     body = await decision(parts, await pending(parts))
     elsewhere = await say(app, clock, {**body, "workspace": "theirs"})
@@ -166,7 +171,7 @@ async def test_there_is_nothing_to_decide_in_another_workspace_or_under_another_
 
 
 async def test_the_account_has_its_own_rights_and_loses_them_when_it_is_removed(
-    app: Entrance, parts: Parts, site: Site, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, site: ServerState, clock: Clock, keys: dict[str, str]
 ) -> None:  # R48
     approval_id = await pending(parts)
     await parts.store.put_user("default", User("bob", "viewer"), "ada")
@@ -180,7 +185,7 @@ async def test_the_account_has_its_own_rights_and_loses_them_when_it_is_removed(
 
 
 async def test_an_edit_comes_back_with_its_arguments(
-    app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, clock: Clock, keys: dict[str, str]
 ) -> None:  # R25
     approval_id = await pending(parts)
     got = await say(app, clock, await decision(parts, approval_id, "edit", args={"path": "/tmp/y"}))
@@ -189,7 +194,7 @@ async def test_an_edit_comes_back_with_its_arguments(
 
 
 async def test_the_same_person_through_the_webhook_and_the_page_has_one_vote(
-    app: Entrance, parts: Parts, site: Site, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, site: ServerState, clock: Clock, keys: dict[str, str]
 ) -> None:  # R48
     rule = 'version: 1\nrules: [{name: two, tools: ["*"], then: ask, quorum: 2}]'
     await site.workspaces.put_policy("default", rule, "ada")
@@ -203,14 +208,14 @@ async def test_the_same_person_through_the_webhook_and_the_page_has_one_vote(
     assert (other.status, other.json()["status"]) == (200, "approved")
 
 
-async def _on_the_page(app: Entrance, key: str, approval_id: str, said: object) -> Got:
+async def _on_the_page(app: RequestMiddleware, key: str, approval_id: str, said: object) -> Got:
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     return await ask(app, "POST", f"/api/approvals/{approval_id}/decision", headers, json.dumps(said).encode())
 
 
 @pytest.mark.postgres_smoke
 async def test_the_secret_of_a_channel_decides_in_its_own_workspace_alone(
-    app: Entrance, parts: Parts, site: Site, clock: Clock, keys: dict[str, str]
+    app: RequestMiddleware, parts: AppServices, site: ServerState, clock: Clock, keys: dict[str, str]
 ) -> None:  # R60
     """Even where the account that it acts as is a member of both."""
     await make_keys(parts, "theirs")

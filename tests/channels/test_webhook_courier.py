@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings
 from tests.channels.office import Office
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.support import OK, Clock, approve, kinds, pending
@@ -25,10 +25,10 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture
-async def office(parts: Parts, receiver: Receiver) -> AsyncIterator[Office]:
+async def office(parts: AppServices, receiver: Receiver) -> AsyncIterator[Office]:
     await parts.put_policy("default", PATIENT, "ada", {})
     settings = {"url": receiver.url, "secret": SECRET, "allow_private": True}
-    made = Office(parts, {"hook": Channel("webhook", settings)})
+    made = Office(parts, {"hook": ChannelSettings("webhook", settings)})
     await made.sweep()
     yield made
     await made.close()
@@ -36,7 +36,7 @@ async def office(parts: Parts, receiver: Receiver) -> AsyncIterator[Office]:
 
 @pytest.mark.parametrize("trouble", ["500", "503", "429 with seconds", "429 with a date"])
 async def test_what_could_not_be_said_for_an_hour_is_said_once_within_minutes(
-    office: Office, receiver: Receiver, parts: Parts, clock: Clock, trouble: str
+    office: Office, receiver: Receiver, parts: AppServices, clock: Clock, trouble: str
 ) -> None:  # R23 R25
     await pending(parts)
     receiver.instead = TROUBLES[trouble]
@@ -54,7 +54,7 @@ async def test_what_could_not_be_said_for_an_hour_is_said_once_within_minutes(
 
 
 async def test_what_is_over_when_it_is_back_is_not_told(
-    office: Office, receiver: Receiver, parts: Parts, clock: Clock
+    office: Office, receiver: Receiver, parts: AppServices, clock: Clock
 ) -> None:  # R25
     approval_id = await pending(parts)
     receiver.instead = TROUBLES["503"]
@@ -68,7 +68,7 @@ async def test_what_is_over_when_it_is_back_is_not_told(
 
 @pytest.mark.postgres_smoke
 async def test_who_is_gone_is_told_nothing_until_somebody_says_so(
-    office: Office, receiver: Receiver, parts: Parts, clock: Clock
+    office: Office, receiver: Receiver, parts: AppServices, clock: Clock
 ) -> None:  # R25
     deliveries = parts.store.deliveries
     receiver.instead = TROUBLES["410"]
@@ -88,7 +88,7 @@ async def test_who_is_gone_is_told_nothing_until_somebody_says_so(
     assert len({heard.json["data"]["id"] for heard in receiver.taken}) == 2
 
 
-async def test_a_program_hears_every_step(office: Office, receiver: Receiver, parts: Parts) -> None:  # R25
+async def test_a_program_hears_every_step(office: Office, receiver: Receiver, parts: AppServices) -> None:  # R25
     approval_id = await pending(parts)
     await office.sweep()
     await approve(parts, approval_id)

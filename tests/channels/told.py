@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from interlock.app.bootstrap import Parts, Reaching, doors_of
+from interlock.app.bootstrap import AppServices, PolicyChannelSettings, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Settings
-from interlock.core.notify.message import Message
+from interlock.core.notify.message import Notification
 from interlock.core.notify.routing import Routes
-from interlock.notify.dispatcher import Courier
-from interlock.notify.service import Reach
-from interlock.server.logs import Log
+from interlock.notify.dispatcher import Dispatcher
+from interlock.notify.service import NotificationService
+from interlock.server.logs import JsonLogger
 
 
 class Told:
     """A channel that keeps what it was told, and can be made to fail."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, Message, str]] = []
+        self.heard: list[tuple[str, Notification, str]] = []
         self.trouble: Exception | None = None
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         return self._hear("send", message, "")
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         return self._hear("update", message, ref)
 
     async def close(self) -> None: ...
 
-    def _hear(self, verb: str, message: Message, ref: str) -> str:
+    def _hear(self, verb: str, message: Notification, ref: str) -> str:
         if self.trouble is not None:
             raise self.trouble
         self.heard.append((verb, message, ref))
@@ -43,18 +43,20 @@ class Set:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: AppServices,
         routes: Routes,
-        reaching: Reaching = Reaching(),  # noqa: B008  frozen
+        reaching: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
         **channels: Told,
     ) -> None:
         self.parts = parts
         self.channels = channels
-        workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {}, reaching)
-        log = Log(parts.clock, "none", lambda _: None)
-        self.reach = Reach(Settings(), parts.store, workspaces, channels, routes, log, "https://interlock.example")
+        workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {}, reaching)
+        log = JsonLogger(parts.clock, "none", lambda _: None)
+        self.reach = NotificationService(
+            Settings(), parts.store, workspaces, channels, routes, log, "https://interlock.example"
+        )
         self.workspaces = workspaces
-        self.courier: Courier = self.reach.courier()
+        self.courier: Dispatcher = self.reach.courier()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")

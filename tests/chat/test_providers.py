@@ -7,13 +7,23 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from interlock.chat.providers import LaterModel, open_model
-from interlock.core.chat.prompt import Delta, Message, Model, Offer, Prompt, Replied, Result, Said, Wish
+from interlock.chat.providers import LazyModel, open_model
+from interlock.core.chat.prompt import (
+    ChatModel,
+    Delta,
+    ModelReply,
+    Prompt,
+    PromptMessage,
+    PromptTool,
+    PromptUserMessage,
+    ToolRequest,
+    ToolResult,
+)
 from interlock.core.errors import Misconfigured, ModelFailed
 from tests.standins.models import Fault, Models, models, models_process
 
 WIRES = ("openai", "openai-responses", "anthropic")
-OFFER = Offer(
+OFFER = PromptTool(
     "linear_create_issue",
     "Creates an issue.",
     {
@@ -37,38 +47,38 @@ def wire(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-Open = Callable[..., Model]
+Open = Callable[..., ChatModel]
 
 
 @pytest.fixture
 def opened(stand_in: Models, wire: str) -> Open:
-    def open_it(name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> Model:
+    def open_it(name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> ChatModel:
         return model_at(stand_in.url, wire, name, key=key, timeout=timeout)
 
     return open_it
 
 
-def model_at(url: str, wire: str, name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> Model:
+def model_at(url: str, wire: str, name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> ChatModel:
     base = url if wire == "anthropic" else f"{url}/v1"
     section = wire.partition("-")[0]
     return open_model(f"{wire}:{name}", {section: {"url": base, "key": key, "timeout": timeout}})
 
 
-def asking(*messages: Message | str) -> Prompt:
-    said = tuple(Said(each) if isinstance(each, str) else each for each in messages)
+def asking(*messages: PromptMessage | str) -> Prompt:
+    said = tuple(PromptUserMessage(each) if isinstance(each, str) else each for each in messages)
     return Prompt("You help with issues.", said, (OFFER,))
 
 
-async def turn(model: Model, prompt: Prompt) -> tuple[str, Replied]:
+async def turn(model: ChatModel, prompt: Prompt) -> tuple[str, ModelReply]:
     """The pieces put together, and the whole."""
     items = [item async for item in model.turn(prompt)]
     *pieces, last = items
-    assert isinstance(last, Replied)
+    assert isinstance(last, ModelReply)
     assert all(isinstance(piece, Delta) and piece.text for piece in pieces)
     return "".join(piece.text for piece in pieces if isinstance(piece, Delta)), last
 
 
-async def failure(model: Model, prompt: Prompt | None = None) -> ModelFailed:
+async def failure(model: ChatModel, prompt: Prompt | None = None) -> ModelFailed:
     with pytest.raises(ModelFailed) as caught:
         await turn(model, prompt or asking("Hello"))
     return caught.value
@@ -89,14 +99,14 @@ async def test_text_comes_in_pieces_and_then_as_a_whole(stand_in: Models, opened
 async def test_instructions_and_tools_reach_the_model(stand_in: Models, opened: Open) -> None:
     seen: list[Prompt] = []
 
-    def brain(prompt: Prompt) -> Replied:
+    def brain(prompt: Prompt) -> ModelReply:
         seen.append(prompt)
-        return Replied("Yes.")
+        return ModelReply("Yes.")
 
     stand_in.brain = brain
     await turn(opened(), asking("Hello"))
     assert seen[0].instructions == "You help with issues."
-    assert seen[0].messages == (Said("Hello"),)
+    assert seen[0].messages == (PromptUserMessage("Hello"),)
     assert [(offer.name, offer.description) for offer in seen[0].tools] == [(OFFER.name, OFFER.description)]
     assert seen[0].tools[0].schema["required"] == ["title"]
 
@@ -106,7 +116,7 @@ async def test_one_call_and_its_result_make_a_turn(stand_in: Models, opened: Ope
     _, first = await turn(model, asking(said))
     (wish,) = first.wishes
     assert (wish.tool, json.loads(wish.args)) == (OFFER.name, {"title": "Fix login"})
-    result = Result(wish.id, wish.tool, {"identifier": "DEMO-9", "title": "Fix login"})
+    result = ToolResult(wish.id, wish.tool, {"identifier": "DEMO-9", "title": "Fix login"})
     text, second = await turn(model, asking(said, first, result))
     assert "identifier DEMO-9" in text
     assert second.wishes == ()
@@ -120,7 +130,7 @@ async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Mo
     assert len({wish.id for wish in first.wishes}) == 3
     declined = {"success": False, "cancelled": True, "declined": True, "status": "rejected", "reason": "Not now."}
     contents = [{"title": "A"}, declined, {"title": "C"}]
-    results = [Result(wish.id, wish.tool, content) for wish, content in zip(first.wishes, contents, strict=True)]
+    results = [ToolResult(wish.id, wish.tool, content) for wish, content in zip(first.wishes, contents, strict=True)]
     text, _ = await turn(model, asking(THREE, first, *results))
     assert text.index("title A") < text.index("declined") < text.index("title C")
     assert stand_in.violations == []
@@ -129,7 +139,7 @@ async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Mo
 async def test_what_was_said_during_a_turn_comes_behind_the_results(stand_in: Models, opened: Open) -> None:  # R55
     model, said = opened(), 'create an issue titled "A"'
     _, first = await turn(model, asking(said))
-    result = Result(first.wishes[0].id, OFFER.name, {"title": "A"})
+    result = ToolResult(first.wishes[0].id, OFFER.name, {"title": "A"})
     text, _ = await turn(model, asking(said, first, result, "Thanks", "And another thing"))
     assert "title A" in text
     assert stand_in.violations == []
@@ -140,7 +150,7 @@ async def test_signed_thoughts_go_back_to_their_own_provider_only(wire: str) -> 
         name = {"openai": "gpt-5.2", "openai-responses": "gpt-5.2", "anthropic": "claude-sonnet-5-5"}[wire]
         model, said = model_at(stand_in.url, wire, name), 'create an issue titled "A"'
         _, first = await turn(model, asking(said))
-        history = asking(said, first, Result(first.wishes[0].id, OFFER.name, {"title": "A"}))
+        history = asking(said, first, ToolResult(first.wishes[0].id, OFFER.name, {"title": "A"}))
         await turn(model, history)
         signed = "c2lnbmVk" in json.dumps(stand_in.bodies[-1])
         assert signed == (wire != "openai")  # Chat Completions has no thoughts
@@ -157,16 +167,16 @@ async def test_signed_thoughts_go_back_to_their_own_provider_only(wire: str) -> 
 async def test_a_reply_is_rebuilt_from_its_words_if_nothing_better_is_kept(
     stand_in: Models, opened: Open, opaque: str
 ) -> None:
-    reply = Replied("I create it.", (Wish("call_1", OFFER.name, '{"title": "A"}'),), opaque)
-    text, _ = await turn(opened(), asking("Go", reply, Result("call_1", OFFER.name, {"title": "A"})))
+    reply = ModelReply("I create it.", (ToolRequest("call_1", OFFER.name, '{"title": "A"}'),), opaque)
+    text, _ = await turn(opened(), asking("Go", reply, ToolResult("call_1", OFFER.name, {"title": "A"})))
     assert "title A" in text
     assert stand_in.violations == []
 
 
 async def test_arguments_that_are_no_json_do_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
-    reply = Replied("", (Wish("call_1", OFFER.name, '{"title": '),))
+    reply = ModelReply("", (ToolRequest("call_1", OFFER.name, '{"title": '),))
     failed = {"success": False, "error": "The arguments are not JSON."}
-    text, _ = await turn(opened(), asking("Go", reply, Result("call_1", OFFER.name, failed)))
+    text, _ = await turn(opened(), asking("Go", reply, ToolResult("call_1", OFFER.name, failed)))
     assert "not JSON" in text
     assert stand_in.violations == []
 
@@ -241,7 +251,7 @@ async def test_a_provider_that_cannot_be_reached_may_be_tried_again(wire: str) -
 
 
 async def test_closing_early_closes_the_connection(stand_in: Models, opened: Open) -> None:
-    stand_in.brain = lambda _: Replied("word " * 20_000)
+    stand_in.brain = lambda _: ModelReply("word " * 20_000)
     stand_in.pause = 0.001
     items = opened().turn(asking("Hello"))
     assert isinstance(await anext(items), Delta)
@@ -278,12 +288,12 @@ async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(stand_in: 
     stand_in.faults.extend([Fault("same_ids"), Fault("same_ids")])
     model = opened()
     _, first = await turn(model, asking(THREE))
-    results = [Result(wish.id, wish.tool, {}) for wish in first.wishes]
+    results = [ToolResult(wish.id, wish.tool, {}) for wish in first.wishes]
     history = (THREE, first, *results, THREE)
     _, second = await turn(model, asking(*history))
     ids = [wish.id for wish in (*first.wishes, *second.wishes)]
     assert len(set(ids)) == 6
-    await turn(model, asking(*history, second, *[Result(wish.id, wish.tool, {}) for wish in second.wishes]))
+    await turn(model, asking(*history, second, *[ToolResult(wish.id, wish.tool, {}) for wish in second.wishes]))
     assert stand_in.violations == []
 
 
@@ -293,7 +303,7 @@ async def test_missing_ids_are_made_the_same_way_every_time(stand_in: Models) ->
     first, again = [(await turn(model, asking(THREE)))[1] for _ in range(2)]
     assert [wish.id for wish in first.wishes] == [wish.id for wish in again.wishes]
     assert len({wish.id for wish in first.wishes}) == 3
-    await turn(model, asking(THREE, first, *[Result(wish.id, wish.tool, {}) for wish in first.wishes]))
+    await turn(model, asking(THREE, first, *[ToolResult(wish.id, wish.tool, {}) for wish in first.wishes]))
     assert stand_in.violations == []
 
 
@@ -314,33 +324,35 @@ def test_a_model_serves_more_than_one_event_loop() -> None:
 
 async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: Models, opened: Open) -> None:
     offers = tuple(
-        Offer(name, "", {"type": "object", "properties": {}}) for name in ("agent_front desk", "agent_front.desk")
+        PromptTool(name, "", {"type": "object", "properties": {}}) for name in ("agent_front desk", "agent_front.desk")
     )
 
-    def brain(prompt: Prompt) -> Replied:
-        return Replied("", tuple(Wish(f"call_{n}", offer.name, "{}") for n, offer in enumerate(prompt.tools)))
+    def brain(prompt: Prompt) -> ModelReply:
+        return ModelReply("", tuple(ToolRequest(f"call_{n}", offer.name, "{}") for n, offer in enumerate(prompt.tools)))
 
     stand_in.brain = brain
-    _, reply = await turn(opened(), Prompt("", (Said("Go"),), offers))
+    _, reply = await turn(opened(), Prompt("", (PromptUserMessage("Go"),), offers))
     assert [wish.tool for wish in reply.wishes] == ["agent_front desk", "agent_front.desk"]
-    results = [Result(wish.id, wish.tool, {}) for wish in reply.wishes]
-    await turn(opened(), Prompt("", (Said("Go"), reply, *results, Said("Well?")), offers))
+    results = [ToolResult(wish.id, wish.tool, {}) for wish in reply.wishes]
+    await turn(opened(), Prompt("", (PromptUserMessage("Go"), reply, *results, PromptUserMessage("Well?")), offers))
     assert stand_in.violations == []
 
 
 async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
-    stand_in.brain = lambda _: Replied("", (Wish("call_1", "functions.do it", "{}"),))
+    stand_in.brain = lambda _: ModelReply("", (ToolRequest("call_1", "functions.do it", "{}"),))
     _, reply = await turn(opened(), asking("Go"))
     assert reply.wishes[0].tool == "functions.do it"
-    failed = Result(reply.wishes[0].id, "functions.do it", {"success": False, "error": "There is no such tool."})
-    stand_in.brain = lambda _: Replied("I see.")
+    failed = ToolResult(reply.wishes[0].id, "functions.do it", {"success": False, "error": "There is no such tool."})
+    stand_in.brain = lambda _: ModelReply("I see.")
     for history in (reply, reply._replace(opaque="")):
         assert (await turn(opened(), asking("Go", history, failed)))[0] == "I see."
     assert stand_in.violations == []
 
 
 async def test_a_history_without_a_result_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
-    assert not (await failure(opened(), asking("Go", Replied("", (Wish("call_1", OFFER.name, "{}"),)), "Well?"))).again
+    assert not (
+        await failure(opened(), asking("Go", ModelReply("", (ToolRequest("call_1", OFFER.name, "{}"),)), "Well?"))
+    ).again
     assert "no result for call_1" in stand_in.violations[0]
 
 
@@ -398,11 +410,11 @@ async def test_a_service_under_a_name_of_its_own_speaks_as_openai_does(stand_in:
 
 
 async def test_a_model_may_be_opened_by_its_first_turn(stand_in: Models) -> None:
-    model = LaterModel("openai:scripted", {"openai": {"url": f"{stand_in.url}/v1"}})
+    model = LazyModel("openai:scripted", {"openai": {"url": f"{stand_in.url}/v1"}})
     texts = [(await turn(model, asking("Hello")))[0] for _ in range(2)]
     assert texts[0] == texts[1]
     with pytest.raises(Misconfigured):
-        await turn(LaterModel("nothing", {}), asking("Hello"))
+        await turn(LazyModel("nothing", {}), asking("Hello"))
 
 
 async def test_whoever_shows_a_model_shows_no_key(opened: Open) -> None:

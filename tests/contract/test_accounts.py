@@ -9,15 +9,24 @@ from typing import cast
 
 import pytest
 
-from interlock.accounts.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
-from interlock.accounts.keys import NEVER, OF_PEOPLE
-from interlock.accounts.members import SESSIONS
-from interlock.app.bootstrap import Parts
-from interlock.app.worker import TIDY_EVERY
+from interlock.accounts.accounts import (
+    CACHE_TTL,
+    HOUR,
+    IDEMPOTENCY_RETENTION,
+    KEY_USE_INTERVAL,
+    MAX_FAILURES_PER_ADDRESS,
+    MAX_FAILURES_PER_NAME,
+    SESSION_LIFETIME,
+    Accounts,
+)
+from interlock.accounts.keys import NEVER_EXPIRES, PERSONAL_KEY_LIFETIME
+from interlock.accounts.members import MAX_SESSIONS
+from interlock.app.bootstrap import AppServices
+from interlock.app.worker import CLEANUP_INTERVAL
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
-from interlock.core.identity import Bindings, Principal
+from interlock.core.identity import KeyBindings, Principal
 from interlock.core.ledger.erasure import Erasure
-from interlock.core.ledger.event import TIME
+from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.policy.policy import People
 from interlock.core.ports import AccountStore, User
 from tests.places import Place
@@ -27,7 +36,7 @@ PASSWORD = "correct horse battery"
 Told = tuple[str, dict[str, object], dict[str, object] | None]
 
 
-async def told(parts: Parts, kind: str) -> list[Told]:
+async def told(parts: AppServices, kind: str) -> list[Told]:
     """Actor, data and content of every event of a kind."""
     return [
         (entry.actor, json.loads(entry.data), None if entry.content is None else json.loads(entry.content))
@@ -37,7 +46,7 @@ async def told(parts: Parts, kind: str) -> list[Told]:
     ]
 
 
-async def with_password(parts: Parts, name: str = "bob", role: str = "reviewer") -> None:
+async def with_password(parts: AppServices, name: str = "bob", role: str = "reviewer") -> None:
     await parts.accounts.add_user("default", name, role, "ada", frozenset({"finance"}))
     await parts.accounts.set_password("default", name, PASSWORD, "ada")
 
@@ -54,7 +63,7 @@ async def lets_in(accounts: Accounts, secret: str) -> bool:
 # Keys
 
 
-async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None:  # R48
+async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: AppServices) -> None:  # R48
     key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
@@ -70,7 +79,7 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None
     assert await faults(parts) == []
 
 
-async def test_only_the_whole_key_counts(parts: Parts) -> None:  # R48
+async def test_only_the_whole_key_counts(parts: AppServices) -> None:  # R48
     _, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     _, other = await parts.accounts.create_key("default", "shop", "agent", "ada")
     for wrong in (
@@ -88,7 +97,7 @@ async def test_only_the_whole_key_counts(parts: Parts) -> None:  # R48
     assert await lets_in(parts.accounts, secret)
 
 
-async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Parts, clock: Clock) -> None:  # R48
+async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: AppServices, clock: Clock) -> None:  # R48
     accounts = parts.accounts
     await accounts.add_user("default", "bob", "admin", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "ada", "admin", "ada")
@@ -114,11 +123,11 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Par
     with pytest.raises(Conflict, match="was removed"):
         await accounts.create_key("default", "phone", "viewer", "ada", "bob")
     await accounts.add_user("default", "bob", "admin", "ada")
-    clock.forward(KEPT)
+    clock.forward(CACHE_TTL)
     assert not await lets_in(accounts, secret), "a key that ended does not come back with its person"
 
 
-async def test_a_key_adds_the_user_whom_it_belongs_to(parts: Parts) -> None:  # R48
+async def test_a_key_adds_the_user_whom_it_belongs_to(parts: AppServices) -> None:  # R48
     accounts = parts.accounts
     await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await accounts.create_key("default", "eve", "admin", "ada")
@@ -134,7 +143,7 @@ async def test_a_key_adds_the_user_whom_it_belongs_to(parts: Parts) -> None:  # 
     }
 
 
-async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: Parts) -> None:
+async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: AppServices) -> None:
     """A misspelt name would make an account, and a key that acts for it."""
     accounts = parts.accounts
     for name in ("carol", "carola", "bob", "gone"):
@@ -147,7 +156,7 @@ async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: Pa
         ("zoë x", ""),
     ):
         with pytest.raises(InvalidRequest) as refused:
-            await accounts.create_key("default", "shop", "agent", "ada", "", Bindings(requester=person))
+            await accounts.create_key("default", "shop", "agent", "ada", "", KeyBindings(requester=person))
         how = f"interlock users add {quote(person)} --role viewer"
         assert str(refused.value) == (
             f"There is no person {person!r} for whom this key could act.{hint} To add them: {how}"
@@ -158,9 +167,9 @@ async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: Pa
     assert len(await accounts.users("default")) == 4
 
 
-async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rotated(parts: Parts) -> None:
+async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rotated(parts: AppServices) -> None:
     accounts = parts.accounts
-    key, _ = await accounts.create_key("default", "mailer", "agent", "ada", "", Bindings(per_minute=10, pending=0))
+    key, _ = await accounts.create_key("default", "mailer", "agent", "ada", "", KeyBindings(per_minute=10, pending=0))
     new, secret = await accounts.rotate_key("default", key.id, "ada")
     plain, other = await accounts.create_key("default", "plain", "agent", "ada")
     assert {each.id: (each.per_minute, each.pending) for each in await accounts.keys("default")} == {
@@ -172,15 +181,15 @@ async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rot
     assert [(who.per_minute, who.pending) for who in found] == [(10, 0), (None, None)]
     made = [data.get("quotas") for kind in ("key_created", "key_rotated") for _, data, _ in await told(parts, kind)]
     assert made == [{"per_minute": 10, "pending": 0}, None, {"per_minute": 10, "pending": 0}]
-    for wrong in (Bindings(per_minute=-1), Bindings(pending=10**9 + 1)):
+    for wrong in (KeyBindings(per_minute=-1), KeyBindings(pending=10**9 + 1)):
         with pytest.raises(InvalidRequest, match="whole number from 0"):
             await accounts.create_key("default", "mailer", "agent", "ada", "", wrong)
     with pytest.raises(InvalidRequest, match="or has quotas"):
-        await accounts.create_key("default", "laptop", "viewer", "ada", "bob", Bindings(pending=1))
+        await accounts.create_key("default", "laptop", "viewer", "ada", "bob", KeyBindings(pending=1))
     assert await faults(parts) == []
 
 
-async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None:  # R48
+async def test_a_key_ends_with_one_who_is_only_its_owner(parts: AppServices) -> None:  # R48
     await parts.accounts.add_user("default", "carol", "viewer", "ada")
     _, secret = await parts.accounts.create_key("default", "shop", "agent", "ada", "carol")
     assert (await parts.accounts.by_key(secret)).name == "shop"
@@ -188,16 +197,16 @@ async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None: 
     assert not await lets_in(parts.accounts, secret)
 
 
-async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: Parts) -> None:
+async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: AppServices) -> None:
     accounts = parts.accounts
     for name in ("carol", "dave"):
         await accounts.add_user("default", name, "viewer", "ada")
-    bound = Bindings(("office", "night shift"), ("mail_*", "pay"), "any")
+    bound = KeyBindings(("office", "night shift"), ("mail_*", "pay"), "any")
     key, secret = await accounts.create_key("default", "mailer", "agent", "ada", "", bound)
     assert (await accounts.keys("default"))[0] == key
     who = await accounts.by_key(secret)
     assert (who.agents, who.tools, who.requester, who.on_behalf) == (bound.agents, bound.tools, "any", "")
-    _, secret = await accounts.create_key("default", "shop", "agent", "ada", "", Bindings(requester="carol"))
+    _, secret = await accounts.create_key("default", "shop", "agent", "ada", "", KeyBindings(requester="carol"))
     who = await accounts.by_key(secret)
     assert (who.requester, who.on_behalf) == ("carol", "carol")
     _, secret = await accounts.create_key("default", "desk", "agent", "ada", "dave")
@@ -207,12 +216,12 @@ async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: Parts) -> N
     assert (data["tools"], data["requester"]) == (["mail_*", "pay"], "any")
 
 
-async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: Parts) -> None:
+async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: AppServices) -> None:
     accounts = parts.accounts
     with pytest.raises(InvalidRequest, match="say one of them"):
-        await accounts.create_key("default", "desk", "agent", "ada", "dave", Bindings(requester="carol"))
+        await accounts.create_key("default", "desk", "agent", "ada", "dave", KeyBindings(requester="carol"))
     with pytest.raises(InvalidRequest, match="Only an agent's key"):
-        await accounts.create_key("default", "desk", "viewer", "ada", "dave", Bindings(("office",)))
+        await accounts.create_key("default", "desk", "viewer", "ada", "dave", KeyBindings(("office",)))
     for word in ("any", "none"):
         with pytest.raises(InvalidRequest, match="nobody can be called so"):
             await accounts.add_user("default", word, "viewer", "ada")
@@ -223,34 +232,38 @@ async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: Parts) -
     assert not {user.name for user in await accounts.users("default")} & {"any", "none"}
 
 
-async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(parts: Parts, clock: Clock) -> None:
+async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(
+    parts: AppServices, clock: Clock
+) -> None:
     accounts = parts.accounts
     _, laptop = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     _, office = await accounts.create_key("default", "office", "agent", "ada")
-    _, brief = await accounts.create_key("default", "brief", "agent", "ada", lasts=KEPT // 2)
+    _, brief = await accounts.create_key("default", "brief", "agent", "ada", lasts=CACHE_TTL // 2)
     assert [await lets_in(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
-    clock.forward(KEPT // 2)
+    clock.forward(CACHE_TTL // 2)
     with pytest.raises(Unauthenticated, match=r"has expired\. Ask an admin for another: interlock keys"):
         await accounts.by_key(brief)
-    clock.forward(OF_PEOPLE - KEPT // 2 - 1)
+    clock.forward(PERSONAL_KEY_LIFETIME - CACHE_TTL // 2 - 1)
     assert [await lets_in(accounts, each) for each in (laptop, office)] == [True, True]
     clock.forward(1)
     assert [await lets_in(accounts, each) for each in (laptop, office)] == [False, True]
-    _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=NEVER)
-    clock.forward(2 * OF_PEOPLE)
+    _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=NEVER_EXPIRES)
+    clock.forward(2 * PERSONAL_KEY_LIFETIME)
     assert await lets_in(accounts, lasting)
     for lasts in (0, -2):
         with pytest.raises(InvalidRequest, match="Say never"):
             await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=lasts)
 
 
-async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts: Parts, clock: Clock) -> None:
+async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts: AppServices, clock: Clock) -> None:
     accounts = parts.accounts
     await accounts.add_user("default", "bob", "reviewer", "ada")
-    bound = Bindings(("office", "night shift"), ("mail_*",), "bob", 10, 0)
+    bound = KeyBindings(("office", "night shift"), ("mail_*",), "bob", 10, 0)
     _, mailer = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
     _, phone = await accounts.create_key("default", "phone", "viewer", "ada", "bob", lasts=HOUR)
-    _, many = await accounts.create_key("default", "many", "agent", "ada", "", Bindings(("a" * 200,) * 9), lasts=HOUR)
+    _, many = await accounts.create_key(
+        "default", "many", "agent", "ada", "", KeyBindings(("a" * 200,) * 9), lasts=HOUR
+    )
     ended, revoked = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
     await accounts.revoke_key("default", ended.id, "ada")
     clock.forward(HOUR)
@@ -271,10 +284,12 @@ async def refusal(accounts: Accounts, secret: str) -> str:
 
 
 async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_the_overlap(
-    parts: Parts, clock: Clock
+    parts: AppServices, clock: Clock
 ) -> None:
     accounts = parts.accounts
-    first, old = await accounts.create_key("default", "mailer", "agent", "ada", "", Bindings(("office",), (), "none"))
+    first, old = await accounts.create_key(
+        "default", "mailer", "agent", "ada", "", KeyBindings(("office",), (), "none")
+    )
     second, new = await accounts.rotate_key("default", first.id, "eve", overlap=HOUR)
     third, newest = await accounts.rotate_key("default", second.id, "eve", overlap=HOUR)
     assert [key.rotated_from for key in (first, second, third)] == ["", first.id, second.id]
@@ -297,18 +312,18 @@ async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_th
     assert await faults(parts) == []
 
 
-async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(parts: Parts, clock: Clock) -> None:
+async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(parts: AppServices, clock: Clock) -> None:
     key, _ = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    clock.forward(OF_PEOPLE - HOUR)
+    clock.forward(PERSONAL_KEY_LIFETIME - HOUR)
     new, secret = await parts.accounts.rotate_key("default", key.id, "bob", overlap=30 * HOUR)
-    assert new.expires_at == clock() + OF_PEOPLE
+    assert new.expires_at == clock() + PERSONAL_KEY_LIFETIME
     kept = {each.id: each.expires_at for each in await parts.accounts.keys("default")}
     assert kept[key.id] == key.expires_at, "an overlap lengthens nothing"
-    clock.forward(OF_PEOPLE - 1)
+    clock.forward(PERSONAL_KEY_LIFETIME - 1)
     assert await lets_in(parts.accounts, secret)
 
 
-async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_everywhere(parts: Parts) -> None:
+async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_everywhere(parts: AppServices) -> None:
     """Whoever took a session can have made a key with it."""
     accounts = parts.accounts
     await with_password(parts)
@@ -326,13 +341,13 @@ async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_every
     assert [data["keys"] for _, data, _ in await told(parts, "signed_out")] == [1]
 
 
-async def test_a_first_password_ends_no_key(parts: Parts) -> None:
+async def test_a_first_password_ends_no_key(parts: AppServices) -> None:
     _, secret = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await parts.accounts.set_password("default", "bob", PASSWORD, "ada")
     assert await lets_in(parts.accounts, secret)
 
 
-async def test_the_record_says_by_what_and_from_where_an_account_was_changed(parts: Parts) -> None:
+async def test_the_record_says_by_what_and_from_where_an_account_was_changed(parts: AppServices) -> None:
     trace = {"via": "web", "credential": "session 0123", "address": "192.0.2.7"}
     accounts = parts.accounts.traced(trace)
     await accounts.add_user("default", "bob", "reviewer", "ada")
@@ -344,7 +359,7 @@ async def test_the_record_says_by_what_and_from_where_an_account_was_changed(par
         assert {name: content[name] for name in trace} == trace
 
 
-async def test_another_workspaces_keys_are_not_there(parts: Parts) -> None:  # R48
+async def test_another_workspaces_keys_are_not_there(parts: AppServices) -> None:  # R48
     key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     with pytest.raises(NotFound):
         await parts.accounts.revoke_key("acme", key.id, "eve")
@@ -359,11 +374,11 @@ async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(place: Pl
         await here.accounts.settle()
         await elsewhere.accounts.revoke_key("default", key.id, "ada")
         assert await lets_in(here.accounts, secret), "no look at the database"
-        clock.forward(KEPT)
+        clock.forward(CACHE_TTL)
         assert not await lets_in(here.accounts, secret)
 
 
-async def test_a_look_up_that_began_before_a_revocation_is_not_kept(parts: Parts) -> None:
+async def test_a_look_up_that_began_before_a_revocation_is_not_kept(parts: AppServices) -> None:
     """However the two are interleaved: once the revocation is through, the key lets nobody in."""
     for _ in range(20):
         key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
@@ -374,7 +389,7 @@ async def test_a_look_up_that_began_before_a_revocation_is_not_kept(parts: Parts
         assert not await lets_in(parts.accounts, secret)
 
 
-async def test_when_a_key_was_used_is_noted_once_a_minute(parts: Parts, clock: Clock) -> None:
+async def test_when_a_key_was_used_is_noted_once_a_minute(parts: AppServices, clock: Clock) -> None:
     key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     assert (await parts.accounts.keys("default"))[0].used_at is None
 
@@ -384,14 +399,14 @@ async def test_when_a_key_was_used_is_noted_once_a_minute(parts: Parts, clock: C
         return (await parts.accounts.keys("default"))[0].used_at
 
     assert await used() == START
-    clock.forward(USED - 1)
+    clock.forward(KEY_USE_INTERVAL - 1)
     assert await used() == START
-    clock.forward(KEPT)
-    assert await used() == START + USED - 1 + KEPT
+    clock.forward(CACHE_TTL)
+    assert await used() == START + KEY_USE_INTERVAL - 1 + CACHE_TTL
     assert await every_kind(parts) == ["key_created"], key.id
 
 
-async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: Parts, clock: Clock) -> None:
+async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: AppServices, clock: Clock) -> None:
     """Also if the first of them gives up."""
     looks: list[str] = []
 
@@ -411,7 +426,7 @@ async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: Parts,
     assert looks == ["change", "key", "touch_key"]
 
 
-async def test_unknown_keys_take_no_memory(parts: Parts) -> None:
+async def test_unknown_keys_take_no_memory(parts: AppServices) -> None:
     for number in range(50):
         assert not await lets_in(parts.accounts, f"ilk_{number:08d}_{'a' * 43}")
     assert parts.accounts.remembered == 0
@@ -420,7 +435,7 @@ async def test_unknown_keys_take_no_memory(parts: Parts) -> None:
 # People
 
 
-async def test_people_are_added_changed_and_removed_with_an_author(parts: Parts) -> None:  # R41, R48
+async def test_people_are_added_changed_and_removed_with_an_author(parts: AppServices) -> None:  # R41, R48
     accounts = parts.accounts
     bob = await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
     assert bob == User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
@@ -446,7 +461,7 @@ async def test_people_are_added_changed_and_removed_with_an_author(parts: Parts)
     assert await faults(parts) == []
 
 
-async def test_removing_somebody_ends_all_they_came_in_by(parts: Parts) -> None:  # R48
+async def test_removing_somebody_ends_all_they_came_in_by(parts: AppServices) -> None:  # R48
     accounts = parts.accounts
     await with_password(parts)
     _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
@@ -464,10 +479,10 @@ async def test_removing_somebody_ends_all_they_came_in_by(parts: Parts) -> None:
     assert [await lets_in(accounts, each) for each in (secret, token)] == [False, False]
 
 
-async def test_the_only_admin_stays(parts: Parts) -> None:
+async def test_the_only_admin_stays(parts: AppServices) -> None:
     accounts = parts.accounts
     assert await accounts.needs_first_admin("default")
-    await accounts.add_user("default", "ada", "admin", TIME)
+    await accounts.add_user("default", "ada", "admin", SYSTEM_ACTOR)
     assert not await accounts.needs_first_admin("default")
     assert await accounts.needs_first_admin("acme")
     for change in (
@@ -481,7 +496,7 @@ async def test_the_only_admin_stays(parts: Parts) -> None:
     assert not await accounts.needs_first_admin("default")
 
 
-async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: Parts) -> None:
+async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: AppServices) -> None:
     """In one batch, where neither would see what the other is about to write."""
     accounts = parts.accounts
     for name in ("ada", "eve"):
@@ -495,7 +510,7 @@ async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: Parts) 
     assert not await accounts.needs_first_admin("default")
 
 
-async def test_who_is_away_says_who_decides_meanwhile(parts: Parts) -> None:  # R40
+async def test_who_is_away_says_who_decides_meanwhile(parts: AppServices) -> None:  # R40
     accounts, until = parts.accounts, START + HOUR
     await accounts.add_user("default", "bob", "reviewer", "ada")
     stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
@@ -527,13 +542,15 @@ async def test_who_is_away_says_who_decides_meanwhile(parts: Parts) -> None:  # 
         ("bob", "viewer", "", "b ob@example.com"),
     ],
 )
-async def test_what_cannot_be_somebody_is_refused(parts: Parts, name: str, role: str, team: str, email: str) -> None:
+async def test_what_cannot_be_somebody_is_refused(
+    parts: AppServices, name: str, role: str, team: str, email: str
+) -> None:
     with pytest.raises(InvalidRequest):
         await parts.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
     assert await every_kind(parts) == []
 
 
-async def test_a_workspace_is_made_once_and_listed(parts: Parts) -> None:
+async def test_a_workspace_is_made_once_and_listed(parts: AppServices) -> None:
     await parts.accounts.add_workspace("acme")
     await parts.accounts.add_workspace("acme")
     assert ("acme", START) in await parts.accounts.workspaces()
@@ -545,7 +562,7 @@ async def test_a_workspace_is_made_once_and_listed(parts: Parts) -> None:
 # Passwords and sessions
 
 
-async def test_a_session_lasts_until_it_is_ended(parts: Parts, clock: Clock) -> None:
+async def test_a_session_lasts_until_it_is_ended(parts: AppServices, clock: Clock) -> None:
     accounts = parts.accounts
     await with_password(parts)
     who, token = await accounts.sign_in("default", "bob", PASSWORD)
@@ -556,7 +573,7 @@ async def test_a_session_lasts_until_it_is_ended(parts: Parts, clock: Clock) -> 
     await accounts.sign_out(token)
     assert not await lets_in(accounts, token)
     assert await lets_in(accounts, other)
-    clock.forward(SESSION - 1)
+    clock.forward(SESSION_LIFETIME - 1)
     assert await lets_in(accounts, other)
     clock.forward(1)
     assert not await lets_in(accounts, other)
@@ -565,7 +582,7 @@ async def test_a_session_lasts_until_it_is_ended(parts: Parts, clock: Clock) -> 
     assert await told(parts, "signed_out") == [("bob", {"sessions": 1}, None)]
 
 
-async def test_a_wrong_name_and_a_wrong_password_are_told_alike(parts: Parts) -> None:
+async def test_a_wrong_name_and_a_wrong_password_are_told_alike(parts: AppServices) -> None:
     await with_password(parts)
     await parts.accounts.add_user("default", "eve", "admin", "ada")
     messages = set()
@@ -580,7 +597,7 @@ async def test_a_wrong_name_and_a_wrong_password_are_told_alike(parts: Parts) ->
     assert len(messages) == 1
 
 
-async def test_a_new_password_ends_the_other_sessions(parts: Parts) -> None:
+async def test_a_new_password_ends_the_other_sessions(parts: AppServices) -> None:
     accounts = parts.accounts
     await with_password(parts)
     _, here = await accounts.sign_in("default", "bob", PASSWORD)
@@ -596,7 +613,7 @@ async def test_a_new_password_ends_the_other_sessions(parts: Parts) -> None:
             await accounts.set_password("default", "bob", password, "bob")
 
 
-async def test_a_password_that_changed_during_a_sign_in_does_not_count(parts: Parts) -> None:
+async def test_a_password_that_changed_during_a_sign_in_does_not_count(parts: AppServices) -> None:
     accounts = parts.accounts
     await with_password(parts)
     entering = asyncio.create_task(accounts.sign_in("default", "bob", PASSWORD))
@@ -606,14 +623,14 @@ async def test_a_password_that_changed_during_a_sign_in_does_not_count(parts: Pa
     assert isinstance(error, Unauthenticated) or not await lets_in(accounts, entering.result()[1])
 
 
-async def test_composed_and_decomposed_letters_are_one_password(parts: Parts) -> None:
+async def test_composed_and_decomposed_letters_are_one_password(parts: AppServices) -> None:
     await parts.accounts.add_user("default", "bob", "viewer", "ada")
     await parts.accounts.set_password("default", "bob", "Blücher an der Ähre", "ada")
     decomposed = "Blu\u0308cher an der A\u0308hre"
     assert (await parts.accounts.sign_in("default", "bob", decomposed))[0].name == "bob"
 
 
-async def test_signing_out_everywhere_ends_every_session(parts: Parts) -> None:
+async def test_signing_out_everywhere_ends_every_session(parts: AppServices) -> None:
     await with_password(parts)
     tokens = [(await parts.accounts.sign_in("default", "bob", PASSWORD))[1] for _ in range(3)]
     assert await parts.accounts.sign_out_everywhere("default", "bob", "ada") == (3, 0)
@@ -621,16 +638,16 @@ async def test_signing_out_everywhere_ends_every_session(parts: Parts) -> None:
     assert await told(parts, "signed_out") == [("ada", {"keys": 0, "sessions": 3, "user": "bob"}, None)]
 
 
-async def test_a_person_has_a_bounded_number_of_sessions(parts: Parts, clock: Clock) -> None:
+async def test_a_person_has_a_bounded_number_of_sessions(parts: AppServices, clock: Clock) -> None:
     accounts, tokens = parts.accounts, []
-    for _ in range(SESSIONS + 2):
+    for _ in range(MAX_SESSIONS + 2):
         clock.forward(1)
         tokens.append((await accounts.with_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
     assert [await lets_in(accounts, token) for token in tokens[:3]] == [False, False, True]
-    assert await accounts.sign_out_everywhere("default", "bob", "ada") == (SESSIONS, 0)
+    assert await accounts.sign_out_everywhere("default", "bob", "ada") == (MAX_SESSIONS, 0)
 
 
-async def test_after_five_failures_a_name_has_to_wait(parts: Parts, clock: Clock) -> None:
+async def test_after_five_failures_a_name_has_to_wait(parts: AppServices, clock: Clock) -> None:
     accounts = parts.accounts
     await with_password(parts)
     results = await asyncio.gather(
@@ -638,7 +655,7 @@ async def test_after_five_failures_a_name_has_to_wait(parts: Parts, clock: Clock
         return_exceptions=True,
     )
     refused = [result for result in results if isinstance(result, TooManyRequests)]
-    assert len(refused) == 12 - OF_A_NAME, "also if all come at once"
+    assert len(refused) == 12 - MAX_FAILURES_PER_NAME, "also if all come at once"
     assert refused[0].ids == {"retry_after": 60}
     clock.forward(20_500)
     with pytest.raises(TooManyRequests, match="in 40 seconds"):
@@ -647,10 +664,10 @@ async def test_after_five_failures_a_name_has_to_wait(parts: Parts, clock: Clock
     assert (await accounts.sign_in("default", "bob", PASSWORD))[0].name == "bob"
 
 
-async def test_after_twenty_failures_an_address_has_to_wait(parts: Parts) -> None:
+async def test_after_twenty_failures_an_address_has_to_wait(parts: AppServices) -> None:
     accounts = parts.accounts
     await with_password(parts)
-    for number in range(OF_AN_ADDRESS):
+    for number in range(MAX_FAILURES_PER_ADDRESS):
         with pytest.raises(Unauthenticated):
             await accounts.sign_in("default", f"name{number}", PASSWORD, f"2001:db8::{number}")
     with pytest.raises(TooManyRequests):
@@ -658,7 +675,7 @@ async def test_after_twenty_failures_an_address_has_to_wait(parts: Parts) -> Non
     assert (await accounts.sign_in("default", "bob", PASSWORD, "2001:db8:0:1::1"))[0].name == "bob"
 
 
-async def test_failures_are_recorded_once_a_second_for_a_name(parts: Parts, clock: Clock) -> None:  # R41
+async def test_failures_are_recorded_once_a_second_for_a_name(parts: AppServices, clock: Clock) -> None:  # R41
     accounts = parts.accounts
     await with_password(parts)
     for name in ("bob", "bob", "nobody", "somebody", "a\u202eb"):
@@ -672,9 +689,9 @@ async def test_failures_are_recorded_once_a_second_for_a_name(parts: Parts, cloc
         await accounts.sign_in("acme", "bob", "wrong password")
     await accounts.settle()
     assert await told(parts, "sign_in_failed") == [
-        (TIME, {}, {"address": "192.0.2.7", "name": "bob"}),
-        (TIME, {}, {"address": "192.0.2.7", "name": "nobody"}),
-        (TIME, {}, {"address": "", "name": "bob"}),
+        (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "bob"}),
+        (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "nobody"}),
+        (SYSTEM_ACTOR, {}, {"address": "", "name": "bob"}),
     ]
     assert await every_kind(parts, "acme") == [], "nobody can make a ledger by a wrong name"
     assert await faults(parts) == []
@@ -683,10 +700,10 @@ async def test_failures_are_recorded_once_a_second_for_a_name(parts: Parts, cloc
 # One-time links
 
 
-async def test_a_link_makes_the_first_admin_and_is_spent(parts: Parts) -> None:
+async def test_a_link_makes_the_first_admin_and_is_spent(parts: AppServices) -> None:
     accounts = parts.accounts
-    token = await accounts.create_link("default", TIME, role="admin")
-    late = await accounts.create_link("default", TIME, role="admin")
+    token = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
+    late = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
     link = await accounts.link(token)
     assert (link.person, link.role, link.expires_at) == ("", "admin", START + HOUR)
     for name, password in (("ada", ""), ("", PASSWORD), ("interlock", PASSWORD), ("ada", "short")):
@@ -704,7 +721,7 @@ async def test_a_link_makes_the_first_admin_and_is_spent(parts: Parts) -> None:
     assert await faults(parts) == []
 
 
-async def test_a_link_is_used_once_however_many_try(parts: Parts) -> None:  # R24
+async def test_a_link_is_used_once_however_many_try(parts: AppServices) -> None:  # R24
     token = await parts.accounts.create_link("default", "ada", role="reviewer", teams=frozenset({"finance"}))
     results = await asyncio.gather(
         *(parts.accounts.use_link(token, f"name{number}", PASSWORD) for number in range(8)), return_exceptions=True
@@ -737,14 +754,14 @@ async def test_somebody_who_is_removed_elsewhere_does_not_stay(place: Place, clo
             entering = asyncio.create_task(here.accounts.sign_in("default", name, PASSWORD))
             await there.accounts.remove_user("default", name, "ada")
             await asyncio.gather(entering, return_exceptions=True)
-            clock.forward(KEPT)
+            clock.forward(CACHE_TTL)
             signed_in = entering.exception() is None and await lets_in(here.accounts, entering.result()[1])
             assert not signed_in
             await there.accounts.add_user("default", name, "viewer", "ada")
             assert place.sql("select count(*) from sessions where person = ?", name) == [(0,)]
 
 
-async def test_a_link_takes_nobodys_name(parts: Parts) -> None:  # R48
+async def test_a_link_takes_nobodys_name(parts: AppServices) -> None:  # R48
     accounts = parts.accounts
     for name in ("bob", "gone"):
         await accounts.add_user("default", name, "admin", "ada")
@@ -756,7 +773,7 @@ async def test_a_link_takes_nobodys_name(parts: Parts) -> None:  # R48
     assert (await accounts.use_link(token, "eve", PASSWORD))[0].role == "viewer"
 
 
-async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(parts: Parts) -> None:
+async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(parts: AppServices) -> None:
     accounts = parts.accounts
     await with_password(parts)
     _, elsewhere = await accounts.sign_in("default", "bob", PASSWORD)
@@ -770,7 +787,7 @@ async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(par
     assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
 
 
-async def test_a_link_ends_with_its_time(parts: Parts, clock: Clock) -> None:
+async def test_a_link_ends_with_its_time(parts: AppServices, clock: Clock) -> None:
     token = await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
     clock.forward(1_000)
     for attempt in (parts.accounts.link(token), parts.accounts.use_link(token, "eve", PASSWORD)):
@@ -787,7 +804,7 @@ async def test_a_link_ends_with_its_time(parts: Parts, clock: Clock) -> None:
 # People of a provider
 
 
-async def test_a_provider_vouches_for_somebody_by_their_subject(parts: Parts) -> None:
+async def test_a_provider_vouches_for_somebody_by_their_subject(parts: AppServices) -> None:
     accounts, subject = parts.accounts, "https://id.example 42"
     with pytest.raises(Unauthenticated, match="Ask an admin"):
         await accounts.with_subject("default", subject, "bob@example.com", "bob")
@@ -811,7 +828,7 @@ async def test_a_provider_vouches_for_somebody_by_their_subject(parts: Parts) ->
     assert [event[1] for event in await told(parts, "signed_in")] == [{"via": "oidc"}] * 2
 
 
-async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: Parts) -> None:
+async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: AppServices) -> None:
     accounts = parts.accounts
     await accounts.add_user("default", "bob", "reviewer", "ada", email="Bob@Example.com")
     for name in ("carol", "dave"):
@@ -826,7 +843,7 @@ async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: Pa
 # Time, and what is kept
 
 
-async def test_what_has_ended_is_swept(parts: Parts, place: Place, clock: Clock) -> None:
+async def test_what_has_ended_is_swept(parts: AppServices, place: Place, clock: Clock) -> None:
     accounts = parts.accounts
     await with_password(parts)
     await accounts.sign_in("default", "bob", PASSWORD)
@@ -835,23 +852,23 @@ async def test_what_has_ended_is_swept(parts: Parts, place: Place, clock: Clock)
     assert await accounts.sweep() == 0
     clock.forward(HOUR)
     assert await accounts.sweep() == 1
-    clock.forward(ANSWERS)
+    clock.forward(IDEMPOTENCY_RETENTION)
     assert await accounts.sweep() == 1
-    clock.forward(SESSION)
+    clock.forward(SESSION_LIFETIME)
     assert await accounts.sweep() == 1
     assert [place.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [0, 0, 0]
 
 
-async def test_the_worker_sweeps_once_a_minute(parts: Parts, place: Place, clock: Clock) -> None:
+async def test_the_worker_sweeps_once_a_minute(parts: AppServices, place: Place, clock: Clock) -> None:
     await parts.worker.sweep()
     await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
-    for forward, left in ((TIDY_EVERY - 1, 1), (1, 0)):
+    for forward, left in ((CLEANUP_INTERVAL - 1, 1), (1, 0)):
         clock.forward(forward)
         await parts.worker.sweep()
         assert place.sql("select count(*) from links") == [(left,)]
 
 
-async def test_no_secret_is_kept_anywhere(parts: Parts, place: Place) -> None:  # R41
+async def test_no_secret_is_kept_anywhere(parts: AppServices, place: Place) -> None:  # R41
     accounts = parts.accounts
     await with_password(parts)
     _, key = await accounts.create_key("default", "office", "agent", "ada")
@@ -867,9 +884,9 @@ async def test_no_secret_is_kept_anywhere(parts: Parts, place: Place) -> None:  
     assert len(digests) == 4
 
 
-async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: Parts, place: Place) -> None:  # R41
+async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: AppServices, place: Place) -> None:  # R41
     accounts = parts.accounts
-    await accounts.add_user("default", "ada", "admin", TIME)
+    await accounts.add_user("default", "ada", "admin", SYSTEM_ACTOR)
     await accounts.add_user("default", "harriet", "reviewer", "ada", frozenset({"vane"}), "harriet-vane@example.com")
     await accounts.create_key("default", "harriet-vane's laptop", "viewer", "ada", "harriet")
     with pytest.raises(Unauthenticated):
@@ -885,7 +902,7 @@ async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: Parts
     assert await faults(parts) == []
 
 
-async def test_failed_sign_ins_are_forgotten_by_age(parts: Parts, place: Place, clock: Clock) -> None:  # R41
+async def test_failed_sign_ins_are_forgotten_by_age(parts: AppServices, place: Place, clock: Clock) -> None:  # R41
     await with_password(parts)
     with pytest.raises(Unauthenticated):
         await parts.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
@@ -893,5 +910,5 @@ async def test_failed_sign_ins_are_forgotten_by_age(parts: Parts, place: Place, 
     clock.forward(2 * HOUR)
     while await parts.store.forget(HOUR):
         pass
-    assert (await told(parts, "sign_in_failed"))[0] == (TIME, {}, None)
+    assert (await told(parts, "sign_in_failed"))[0] == (SYSTEM_ACTOR, {}, None)
     assert await faults(parts) == []

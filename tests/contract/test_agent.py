@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import (
+    Acknowledgement,
     Answered,
     Approve,
     Edit,
@@ -19,16 +20,15 @@ from interlock import (
     Refused,
     Reject,
     Respond,
-    Seen,
     ToolSpec,
     Waiting,
 )
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidRequest
-from interlock.core.identity import Bindings
+from interlock.core.identity import KeyBindings
 from interlock.core.outcome import Proceed
-from interlock.sdk.agent import LONG, Agent, Ran, short, told
+from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id, to_model_message
 from tests.places import Place
 from tests.support import BOB
 
@@ -57,17 +57,17 @@ def agent(make: Callable[..., Interlock]) -> Agent:
 
 
 @pytest.fixture
-async def trusted(where: dict[str, Any], desk: Parts, make: Callable[..., Interlock]) -> Agent:
+async def trusted(where: dict[str, Any], desk: AppServices, make: Callable[..., Interlock]) -> Agent:
     """One that is not asked about `send`: by its own word, or by the server's settings for the agent of a bound key."""
     if "key" not in where:
         return make().agent()
     await desk.store.put_agent("default", "mailer", json.dumps({"tool_approvals": {"send": False}}), "test")
-    bindings = Bindings(agents=("mailer",))
+    bindings = KeyBindings(agents=("mailer",))
     _, where["key"] = await desk.accounts.create_key("default", "mailer", "agent", "test", "", bindings)
     agent = make().agent()
     for number in range(1_000):  # until the server has taken up its settings
         probe = agent.call("send", {"to": "bob"}, "probe", str(number))
-        if isinstance(await agent.attempt(probe, SEND, Tool()), Ran):
+        if isinstance(await agent.attempt(probe, SEND, Tool()), Executed):
             return agent
         await asyncio.sleep(0.05)
     raise AssertionError("The server did not take up the agent's settings.")
@@ -90,9 +90,9 @@ class Tool:
         return self.now(args)
 
 
-async def decide(desk: Parts, approval_id: str, decision: Callable[[Seen], Decision]) -> None:
+async def decide(desk: AppServices, approval_id: str, decision: Callable[[Acknowledgement], Decision]) -> None:
     stored = await desk.store.get("default", approval_id)
-    await desk.inbox.decide("default", approval_id, decision(Seen(stored.approval.args_sha256)), BOB)
+    await desk.inbox.decide("default", approval_id, decision(Acknowledgement(stored.approval.args_sha256)), BOB)
 
 
 async def waiting(agent: Agent, call_id: str = "1") -> str:
@@ -105,25 +105,25 @@ async def waiting(agent: Agent, call_id: str = "1") -> str:
 
 
 async def test_a_call_waits_runs_once_with_what_was_approved_and_is_known_from_then_on(
-    agent: Agent, desk: Parts
+    agent: Agent, desk: AppServices
 ) -> None:  # R9, R54
     tool, call = Tool(), agent.call("send", {"to": "bob"}, "run", "1")
     first = await agent.attempt(call, SEND, tool)
     assert isinstance(first, Waiting)
     assert tool.ran == []
     await decide(desk, first.approval_id, lambda seen: Edit({"to": "eve"}, seen))
-    assert await agent.attempt(call, SEND, tool) == Ran({"sent": "eve"})
+    assert await agent.attempt(call, SEND, tool) == Executed({"sent": "eve"})
     again = await agent.attempt(call, SEND, tool)
     assert again == Finished("succeeded", {"sent": "eve"}, "", first.approval_id)
     assert tool.ran == [{"to": "eve"}]
-    assert told(again, "send") == {"sent": "eve"}
+    assert to_model_message(again, "send") == {"sent": "eve"}
 
 
 def test_synchronous_tools_do_the_same(trusted: Agent) -> None:  # R54
     tool = Tool()
-    assert trusted.attempt_sync(trusted.call("look", {}, "run", "1"), LOOK, tool.now) == Ran({"sent": None})
+    assert trusted.attempt_sync(trusted.call("look", {}, "run", "1"), LOOK, tool.now) == Executed({"sent": None})
     call = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
-    assert trusted.attempt_sync(call, SEND, tool.now) == Ran({"sent": "bob"})
+    assert trusted.attempt_sync(call, SEND, tool.now) == Executed({"sent": "bob"})
     assert isinstance(trusted.attempt_sync(call, SEND, tool.now), Finished)
     asks = trusted.call("mail", {"to": "bob"}, "run", "3")
     assert isinstance(trusted.attempt_sync(asks, MAIL, tool.now), Waiting)
@@ -137,7 +137,7 @@ async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(trust
     outcome = await trusted.attempt(call, SEND, tool)
     assert isinstance(outcome, Finished)
     said = {"success": False, "status": "failed", "error": "ValueError: no such mailbox"}
-    assert (told(outcome, "send"), len(tool.ran)) == (said, 1)
+    assert (to_model_message(outcome, "send"), len(tool.ran)) == (said, 1)
     plain = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(ValueError, match="no such mailbox"):
         trusted.attempt_sync(plain, SEND, tool.now)
@@ -156,7 +156,7 @@ async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted
         outcome = await trusted.attempt(each, SEND, tool)
         assert isinstance(outcome, Finished)
         assert outcome.status == "unknown"
-        assert "Do not call it again: a person has to look." in str(told(outcome, "send"))
+        assert "Do not call it again: a person has to look." in str(to_model_message(outcome, "send"))
     assert len(tool.ran) == 2
 
 
@@ -168,12 +168,12 @@ async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted
     ],
 )
 async def test_a_call_that_people_answered_or_rejected_does_not_run(
-    agent: Agent, desk: Parts, decision: Callable[[Seen], Decision], said: object
+    agent: Agent, desk: AppServices, decision: Callable[[Acknowledgement], Decision], said: object
 ) -> None:  # R54
     tool = Tool()
     await decide(desk, await waiting(agent), decision)
     outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", "1"), SEND, tool)
-    heard = told(outcome, "send")  # type: ignore[arg-type]
+    heard = to_model_message(outcome, "send")  # type: ignore[arg-type]
     assert heard == said if isinstance(said, str) else dict(heard) | dict(said) == heard  # type: ignore[call-overload]
     assert tool.ran == []
 
@@ -183,7 +183,7 @@ async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked(age
         await agent.attempt(agent.call("send", {"to": 7}, "run", "1"), SEND, Tool())
 
 
-async def test_whoever_waits_hears_of_the_decision(agent: Agent, desk: Parts) -> None:  # R54
+async def test_whoever_waits_hears_of_the_decision(agent: Agent, desk: AppServices) -> None:  # R54
     approval_id = await waiting(agent)
     assert isinstance(await agent.wait(approval_id, timeout=0), Waiting)
     await decide(desk, approval_id, Approve)
@@ -193,7 +193,7 @@ async def test_whoever_waits_hears_of_the_decision(agent: Agent, desk: Parts) ->
 # Who it is
 
 
-async def test_a_call_says_which_agent_of_whom_it_is(agent: Agent, desk: Parts) -> None:  # R13, R54
+async def test_a_call_says_which_agent_of_whom_it_is(agent: Agent, desk: AppServices) -> None:  # R13, R54
     writer = agent.agent("researcher").agent("writer")
     assert (writer.name, writer.path) == ("writer", ("mailer", "researcher", "writer"))
     subject = (await desk.store.get("default", await waiting(writer))).approval.subject
@@ -211,7 +211,7 @@ def test_more_can_be_said_of_a_call(agent: Agent) -> None:
 
 
 @pytest.fixture
-def local(place: Place, desk: Parts) -> Iterator[Interlock]:
+def local(place: Place, desk: AppServices) -> Iterator[Interlock]:
     with Interlock(place.url, agent="mailer") as lock:
         yield lock
 
@@ -273,7 +273,7 @@ async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted:
         await trusted.attempt(trusted.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
         for name, spec, switch in (off, on)
     ]
-    assert [type(each) for each in found] == [Ran, Waiting]
+    assert [type(each) for each in found] == [Executed, Waiting]
     assert len(tool.ran) == 1
 
 
@@ -283,13 +283,13 @@ async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted:
 def test_of_what_still_waits_or_may_run_there_is_nothing_to_tell() -> None:
     for outcome in (Waiting("1"), Proceed(b"{}")):
         with pytest.raises(TypeError, match="There is nothing to tell"):
-            told(outcome, "send")
+            to_model_message(outcome, "send")
 
 
 def test_the_model_is_told_what_became_of_a_call() -> None:
-    assert told(Finished("succeeded", None), "send") is None
-    assert told(Answered({"choice": "red"}), "send") == {"choice": "red"}
-    refused = told(Refused("", "expired"), "send")
+    assert to_model_message(Finished("succeeded", None), "send") is None
+    assert to_model_message(Answered({"choice": "red"}), "send") == {"choice": "red"}
+    refused = to_model_message(Refused("", "expired"), "send")
     assert isinstance(refused, dict)
     assert (refused["status"], refused["error"]) == (
         "expired",
@@ -297,16 +297,16 @@ def test_the_model_is_told_what_became_of_a_call() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["run", "thread-7", "a/b c", "Gespräch", "x" * LONG])
+@pytest.mark.parametrize("name", ["run", "thread-7", "a/b c", "Gespräch", "x" * MAX_ID_LENGTH])
 def test_an_id_that_is_short_and_can_be_seen_stays_as_it_is(name: str) -> None:
-    assert short(name) == name
+    assert bounded_id(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "x" * (LONG + 1), "a\nb", "\u200bhidden"])
+@pytest.mark.parametrize("name", ["", "x" * (MAX_ID_LENGTH + 1), "a\nb", "\u200bhidden"])
 def test_any_other_id_becomes_its_digest(name: str) -> None:
-    assert short(name).startswith("sha256:")
-    assert len(short(name)) == 71
-    assert short(name) == short(name) != short(f"{name}!")
+    assert bounded_id(name).startswith("sha256:")
+    assert len(bounded_id(name)) == 71
+    assert bounded_id(name) == bounded_id(name) != bounded_id(f"{name}!")
 
 
 async def test_what_can_be_read_once_is_left_to_whoever_called_the_tool(local: Interlock) -> None:  # R54
@@ -315,5 +315,5 @@ async def test_what_can_be_read_once_is_left_to_whoever_called_the_tool(local: I
 
     agent = local.agent()
     ran = await agent.attempt(agent.call("look", {}, "run", "once"), ToolSpec("look", "read"), body)
-    assert isinstance(ran, Ran)
+    assert isinstance(ran, Executed)
     assert list(ran.result) == [0, 1, 2]

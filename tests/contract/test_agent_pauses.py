@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from interlock import Interlock, Waiting
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.pause import MAX_STATE, Pause
-from interlock.sdk.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Executed
 from tests.support import approve
 
 SEND = ToolSpec("send", "write")
@@ -49,7 +49,7 @@ async def never(_: object) -> None:
 
 
 async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
-    make: Callable[..., Agent], desk: Parts
+    make: Callable[..., Agent], desk: AppServices
 ) -> None:  # R9
     run_id = "a conversation/with signs, and more than fits " * 5
     agent = make()
@@ -69,7 +69,7 @@ async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
     async def resume(pause: Pause) -> None:
         assert (pause.run_id, pause.state) == (run_id, b"\x00the framework's")
         call = other.call("send", {"to": "ada"}, pause.run_id, "1")
-        assert await other.attempt(call, SEND, body) == Ran("sent")
+        assert await other.attempt(call, SEND, body) == Executed("sent")
         stop.set()
 
     stop = asyncio.Event()

@@ -9,38 +9,38 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts, doors_of
-from interlock.app.workspaces import Doors, Workspaces
-from interlock.chat.agents import BUILT_IN, Agents
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox
+from interlock.app.workspaces import Workspaces, WorkspaceServices
+from interlock.chat.agents import BUILT_IN, AgentDirectory
 from interlock.chat.drafts import Drafts
-from interlock.chat.loop import Loop
+from interlock.chat.loop import ThreadLoop
 from interlock.chat.threads import Threads
-from interlock.chat.tool import Kit
-from interlock.chat.tool_registry import Toolbox
-from interlock.chat.turn import Parts as TurnParts
-from interlock.config.models import Agent
-from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Wish
-from interlock.core.decision import Approve, Seen
+from interlock.chat.tool import ToolContext
+from interlock.chat.tool_registry import ToolRegistry
+from interlock.chat.turn import TurnContext as TurnParts
+from interlock.config.models import AgentSettings
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest, ToolResult
+from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.identity import Principal
-from interlock.core.ports import Query, Stored
-from interlock.runtime.process_identity import is_dead, this_runner
+from interlock.core.ports import ApprovalQuery, Stored
+from interlock.runtime.process_identity import is_dead, make_runner_id
 from tests.support import ADA
 
 ANN = Principal("default", "ann", "reviewer")
 CREATE, LIST = "okr_create_objective", "okr_list_objectives"
-Answer = Callable[[Prompt], Replied]
+Answer = Callable[[Prompt], ModelReply]
 
 
-def call(tool: str, **args: object) -> Replied:
-    return Replied("", (Wish("one", tool, json.dumps(args)),))
+def call(tool: str, **args: object) -> ModelReply:
+    return ModelReply("", (ToolRequest("one", tool, json.dumps(args)),))
 
 
 def once(tool: str, **args: object) -> Answer:
     """A model that makes one call and then says what came of it."""
 
-    def answer(prompt: Prompt) -> Replied:
+    def answer(prompt: Prompt) -> ModelReply:
         last = prompt.messages[-1]
-        return Replied(json.dumps(last.content)) if isinstance(last, Result) else call(tool, **args)
+        return ModelReply(json.dumps(last.content)) if isinstance(last, ToolResult) else call(tool, **args)
 
     return answer
 
@@ -52,7 +52,7 @@ class Told:
     name: str
     answer: Answer
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         yield self.answer(prompt)
 
 
@@ -60,8 +60,8 @@ class Told:
 class Office:
     """The loop over a real database, with agents of a file, and the models that they name."""
 
-    parts: Parts
-    loop: Loop
+    parts: AppServices
+    loop: ThreadLoop
     workspaces: Workspaces
     threads: Threads
     prompts: list[Prompt]
@@ -76,20 +76,20 @@ class Office:
         while await self.loop.sweep():
             await self.loop.settled()
 
-    async def doors(self) -> Doors:
+    async def doors(self) -> WorkspaceServices:
         return await self.workspaces.doors("default")
 
     async def put(self, name: str, **body: Any) -> None:
         await self.workspaces.put_agent("default", name, json.dumps(body), "ada")
 
     async def cards(self) -> list[Stored]:
-        return [*(await self.parts.inbox.list("default", Query(statuses=("pending",)))).items]
+        return [*(await self.parts.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items]
 
     async def approve(self, agent: str = "") -> None:
         for card in await self.cards():
             if agent and card.approval.subject.agent != agent:
                 continue
-            seen = Seen(card.approval.args_sha256, card.approval.alarms)
+            seen = Acknowledgement(card.approval.args_sha256, card.approval.alarms)
             await (await self.doors()).inbox.decide("default", card.approval.id, Approve(seen), ADA)
         await self.settle()
 
@@ -107,12 +107,12 @@ MakeOffice = Callable[..., Office]
 
 
 @pytest.fixture
-def office(parts: Parts) -> MakeOffice:
-    def make(models: Mapping[str, Answer], **agents: Agent) -> Office:
+def office(parts: AppServices) -> MakeOffice:
+    def make(models: Mapping[str, Answer], **agents: AgentSettings) -> Office:
         store, prompts = parts.store, []
 
         def opened(name: str) -> Told:
-            def answer(prompt: Prompt) -> Replied:
+            def answer(prompt: Prompt) -> ModelReply:
                 prompts.append(prompt)
                 return models[name](prompt)
 
@@ -120,24 +120,24 @@ def office(parts: Parts) -> MakeOffice:
 
         workspaces = Workspaces(
             store,
-            lambda policy: doors_of(store, policy),
+            lambda policy: build_gate_and_inbox(store, policy),
             {name: agent.tool_approvals for name, agent in agents.items()},
         )
-        known = Agents(agents, BUILT_IN)
-        toolbox = Toolbox(lambda workspace, _: Kit(workspace, store.records(workspace)))
+        known = AgentDirectory(agents, BUILT_IN)
+        toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)))
         drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-        turn = TurnParts(store.threads, known, toolbox, opened, drafts, store.clock, this_runner())
+        turn = TurnParts(store.threads, known, toolbox, opened, drafts, store.clock, make_runner_id())
 
         def failed(event: str, error: BaseException, **_: object) -> None:
             raise AssertionError(event) from error
 
-        loop = Loop(turn, workspaces.doors, store.watch, is_dead, failed)
+        loop = ThreadLoop(turn, workspaces.doors, store.watch, is_dead, failed)
         return Office(parts, loop, workspaces, Threads(store.threads, known, store.clock), prompts)
 
     return make
 
 
-BOSS = Agent("test:boss", "You are the boss.", ("okr",))
+BOSS = AgentSettings("test:boss", "You are the boss.", ("okr",))
 
 
 async def test_a_switch_that_was_changed_counts_for_the_next_call(office: MakeOffice) -> None:  # R9
@@ -192,7 +192,7 @@ async def test_a_limit_that_was_lowered_ends_the_turn_with_words(office: MakeOff
 async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(office: MakeOffice) -> None:  # R9
     there = office({"test:boss": once(CREATE, title="Grow")}, boss=BOSS)
     thread = await there.say("go")
-    after = office({}, other=Agent())  # the file without it, in the next process
+    after = office({}, other=AgentSettings())  # the file without it, in the next process
     await after.approve()
     [ended] = await after.lines(thread, "ended")
     assert ended["status"] == "error"
@@ -203,10 +203,10 @@ async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(office: Ma
 # Sub-agents
 
 
-def family(boss: Mapping[str, bool], writer: Mapping[str, bool]) -> dict[str, Agent]:
+def family(boss: Mapping[str, bool], writer: Mapping[str, bool]) -> dict[str, AgentSettings]:
     return {
-        "boss": Agent("test:boss", "", (), boss, ("writer",)),
-        "writer": Agent("test:writer", "", ("okr",), writer),
+        "boss": AgentSettings("test:boss", "", (), boss, ("writer",)),
+        "writer": AgentSettings("test:writer", "", ("okr",), writer),
     }
 
 
@@ -256,13 +256,15 @@ async def test_to_call_an_agent_can_be_asked_about_and_denied(office: MakeOffice
 
 
 async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: MakeOffice) -> None:  # R13, R20
-    def both(prompt: Prompt) -> Replied:
-        if isinstance(prompt.messages[-1], Result):
-            return Replied("Done.")
-        return Replied("", tuple(Wish(name, f"agent_{name}", '{"task": "Go."}') for name in ("writer", "editor")))
+    def both(prompt: Prompt) -> ModelReply:
+        if isinstance(prompt.messages[-1], ToolResult):
+            return ModelReply("Done.")
+        return ModelReply(
+            "", tuple(ToolRequest(name, f"agent_{name}", '{"task": "Go."}') for name in ("writer", "editor"))
+        )
 
     one = family({}, {})
-    boss = Agent("test:boss", agents=("writer", "editor"))
+    boss = AgentSettings("test:boss", agents=("writer", "editor"))
     there = office({**MODELS, "test:boss": both}, boss=boss, writer=one["writer"], editor=one["writer"])
     thread = await there.say("go")
     paths = {card.approval.subject.agent_path for card in await there.cards()}
@@ -275,8 +277,8 @@ async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: Mak
 
 
 async def test_what_a_sub_agent_spends_counts_for_its_caller(office: MakeOffice) -> None:  # R13
-    def dear(_: Prompt) -> Replied:
-        return Replied("Here it is.", tokens=900)
+    def dear(_: Prompt) -> ModelReply:
+        return ModelReply("Here it is.", tokens=900)
 
     agents = family({}, {})
     boss = replace(agents["boss"], limits={"tokens": 1_000})

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec, propose
-from interlock.core.canonical import parse
-from interlock.core.decision import Approve, Edit, Reject, Seen, read_decision
+from interlock.core.canonical import parse_json
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, read_decision
 from interlock.core.errors import InvalidDecision, InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
 from tests.places import Place
@@ -39,14 +39,14 @@ def nested(depth: int) -> Any:
     ],
 )
 async def test_arguments_that_two_parsers_could_read_differently_are_refused(
-    parts: Parts, args: Any, words: str
+    parts: AppServices, args: Any, words: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=words):
         await parts.gate.check(propose("delete_file", args, "run", "call"), WRITE)
     assert await kinds(parts) == []
 
 
-async def test_64_levels_are_accepted(parts: Parts) -> None:
+async def test_64_levels_are_accepted(parts: AppServices) -> None:
     assert isinstance(await parts.gate.check(propose("delete_file", nested(64), "run", "call"), WRITE), Waiting)
 
 
@@ -68,7 +68,7 @@ async def test_64_levels_are_accepted(parts: Parts) -> None:
 )
 def test_json_that_is_not_strict_is_refused_before_anything_looks_at_it(body: Any) -> None:
     with pytest.raises(InvalidRequest):
-        parse(body)
+        parse_json(body)
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def test_what_is_not_a_decision_decides_nothing(body: Any) -> None:
 
 
 def test_decisions_are_read_as_they_are_written() -> None:
-    assert read_decision({"kind": "approve", "args_sha256": "ab"}) == Approve(Seen("ab"))
+    assert read_decision({"kind": "approve", "args_sha256": "ab"}) == Approve(Acknowledgement("ab"))
     assert read_decision({"kind": "reject", "reason": "no"}) == Reject("no")
     assert read_decision({"kind": "edit", "args": {"b": 1, "a": 2}}) == Edit(b'{"a":2,"b":1}')
 
 
-async def test_an_unknown_tool_asks(parts: Parts) -> None:
+async def test_an_unknown_tool_asks(parts: AppServices) -> None:
     assert isinstance(await parts.gate.check(call(1, tool="never_heard_of"), ToolSpec("never_heard_of")), Waiting)
 
 
-async def test_a_model_that_approves_itself_is_asked_about_all_the_same(parts: Parts) -> None:  # R34
+async def test_a_model_that_approves_itself_is_asked_about_all_the_same(parts: AppServices) -> None:  # R34
     args = {"path": "/", "approved": True, "confirmed": True}
     assert isinstance(await parts.gate.check(call(1, args), WRITE), Waiting)
 
@@ -121,7 +121,7 @@ async def test_a_condition_that_raises_never_allows(place: Place, clock: Clock, 
         assert isinstance(await parts.gate.check(call(), WRITE), outcome)
 
 
-async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(parts: Parts) -> None:
+async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(parts: AppServices) -> None:
     before = parts.gate.policy
     with pytest.raises(Misconfigured, match=r'line 3.*did you mean "tools"'):
         await parts.put_policy("default", "version: 1\nrules:\n  - {name: a, tool: [x], then: ask}\n", "ada", {})
@@ -136,7 +136,7 @@ async def test_a_closed_store_says_so(place: Place, clock: Clock) -> None:
         await parts.gate.start("default", approval_id, "r")
 
 
-async def test_words_that_no_database_can_keep_are_refused(parts: Parts) -> None:
+async def test_words_that_no_database_can_keep_are_refused(parts: AppServices) -> None:
     approval_id = await pending(parts)
     with pytest.raises(InvalidRequest, match="surrogate"):
         await parts.inbox.decide("default", approval_id, Reject("\ud800"), BOB)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.config.models import Agent
+from interlock.config.models import AgentSettings
 from interlock.core.chat import thread as threads
-from interlock.core.chat.prompt import Replied, Said, Wish
+from interlock.core.chat.prompt import ModelReply, PromptUserMessage, ToolRequest
 from interlock.core.chat.thread import Thread
 from tests.chatting import ANN, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock
 
-BOSS = Agent(tools=("t",), agents=("writer",))
-WRITER = Agent(model="writer", tools=("t",))
+BOSS = AgentSettings(tools=("t",), agents=("writer",))
+WRITER = AgentSettings(model="writer", tools=("t",))
 
 
-def hand_over(call: str = "c1", task: str = "Send it") -> Wish:
+def hand_over(call: str = "c1", task: str = "Send it") -> ToolRequest:
     return wish(call, "agent_writer", task=task)
 
 
-def send(call: str = "d1", to: str = "bob") -> Wish:
+def send(call: str = "d1", to: str = "bob") -> ToolRequest:
     return wish(call, "t_send", to=to)
 
 
@@ -33,12 +33,12 @@ async def child_of(chat: Chat, thread: Thread) -> Thread:
 async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_words_are_the_result(
     place: Place, clock: Clock
 ) -> None:
-    writer = Script(calls(wish("d1", "t_look", what="x")), Replied("It is there."))
+    writer = Script(calls(wish("d1", "t_look", what="x")), ModelReply("It is there."))
     agents = {"main": BOSS, "writer": WRITER}
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("Look it up")
         assert chat.model.told["c1"] == {"agent": "writer", "status": "done", "said": "It is there."}
-        assert writer.prompts[0].messages == (Said("Send it"),)
+        assert writer.prompts[0].messages == (PromptUserMessage("Send it"),)
         child = await child_of(chat, thread)
         assert (child.path, child.person, child.parent_call) == (("main", "writer"), "ann", "c1")
         assert (await chat.ended(thread))["status"] == "done"
@@ -48,7 +48,7 @@ async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_words_are_t
 # R13
 async def test_its_card_shows_in_the_main_thread_with_the_path(place: Place, clock: Clock) -> None:
     agents = {"main": BOSS, "writer": WRITER}
-    writer = Script(calls(send()), Replied("Sent."))
+    writer = Script(calls(send()), ModelReply("Sent."))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
@@ -77,8 +77,8 @@ async def test_its_gates_add_to_those_above(
     place: Place, clock: Clock, boss: dict[str, bool], writer: dict[str, bool], asks: bool
 ) -> None:
     agents = {
-        "main": Agent(tools=("t",), agents=("writer",), tool_approvals=boss),
-        "writer": Agent(model="writer", tools=("t",), tool_approvals=writer),
+        "main": AgentSettings(tools=("t",), agents=("writer",), tool_approvals=boss),
+        "writer": AgentSettings(model="writer", tools=("t",), tool_approvals=writer),
     }
     script = Script(calls(wish("d1", "t_look", what="x")))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=script) as chat:
@@ -91,8 +91,8 @@ async def test_a_write_that_its_own_switch_calls_free_is_asked_about_where_the_o
     place: Place, clock: Clock
 ) -> None:
     agents = {
-        "main": Agent(tools=("t",), agents=("writer",), tool_approvals={"t_send": True}),
-        "writer": Agent(model="writer", tools=("t",), tool_approvals={"t_send": False}),
+        "main": AgentSettings(tools=("t",), agents=("writer",), tool_approvals={"t_send": True}),
+        "writer": AgentSettings(model="writer", tools=("t",), tool_approvals={"t_send": False}),
     }
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=Script(calls(send()))) as chat:
         thread = await chat.say("Send")
@@ -112,7 +112,7 @@ async def test_what_would_be_confirmed_in_conversation_is_a_card_for_a_sub_agent
 # R13, R55
 async def test_a_question_about_its_card_is_answered_by_the_sub_agent(place: Place, clock: Clock) -> None:
     agents = {"main": BOSS, "writer": WRITER}
-    writer = Script(calls(send()), Replied("Bob asked me to."))
+    writer = Script(calls(send()), ModelReply("Bob asked me to."))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
@@ -169,8 +169,8 @@ async def test_an_approval_of_one_sub_agent_says_nothing_about_another(place: Pl
 async def test_a_card_two_levels_down_shows_in_the_main_thread(place: Place, clock: Clock) -> None:
     agents = {
         "main": BOSS,
-        "writer": Agent(model="writer", agents=("clerk",)),
-        "clerk": Agent(model="clerk", tools=("t",)),
+        "writer": AgentSettings(model="writer", agents=("clerk",)),
+        "clerk": AgentSettings(model="clerk", tools=("t",)),
     }
     writer, clerk = Script(calls(wish("d1", "agent_clerk", task="Send"))), Script(calls(send("e1")))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer, clerk=clerk) as chat:
@@ -197,8 +197,8 @@ async def test_a_task_that_is_none_is_told(place: Place, clock: Clock, args: dic
 
 
 async def test_agents_do_not_call_each_other_in_a_circle(place: Place, clock: Clock) -> None:
-    agents = {"main": BOSS, "writer": Agent(model="writer", agents=("main",))}
-    writer = Script(calls(wish("d1", "agent_main", task="Back to you")), Replied("It would not."))
+    agents = {"main": BOSS, "writer": AgentSettings(model="writer", agents=("main",))}
+    writer = Script(calls(wish("d1", "agent_main", task="Back to you")), ModelReply("It would not."))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         await chat.say("Go")
         assert "circle" in writer.told["d1"]["error"]
@@ -216,8 +216,11 @@ async def test_an_agent_that_is_listed_and_not_there_is_told(place: Place, clock
 
 # R9, R34
 async def test_a_gate_before_an_agent_holds(place: Place, clock: Clock) -> None:
-    agents = {"main": Agent(tools=("t",), agents=("writer",), tool_approvals={"agent_writer": True}), "writer": WRITER}
-    writer = Script(Replied("Done it."))
+    agents = {
+        "main": AgentSettings(tools=("t",), agents=("writer",), tool_approvals={"agent_writer": True}),
+        "writer": WRITER,
+    }
+    writer = Script(ModelReply("Done it."))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("Go")
         (card,) = await chat.cards(thread)
@@ -231,12 +234,15 @@ async def test_a_gate_before_an_agent_holds(place: Place, clock: Clock) -> None:
 
 # R11, R34
 async def test_an_agent_gets_the_task_as_a_person_changed_it(place: Place, clock: Clock) -> None:
-    agents = {"main": Agent(tools=("t",), agents=("writer",), tool_approvals={"agent_writer": True}), "writer": WRITER}
-    writer = Script(Replied("Done it."))
+    agents = {
+        "main": AgentSettings(tools=("t",), agents=("writer",), tool_approvals={"agent_writer": True}),
+        "writer": WRITER,
+    }
+    writer = Script(ModelReply("Done it."))
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("Go")
         await chat.edit((await chat.cards(thread))[0], task="Only look")
-        assert writer.prompts[0].messages == (Said("Only look"),)
+        assert writer.prompts[0].messages == (PromptUserMessage("Only look"),)
         told = chat.model.told["c1"]
         assert (told["said"], told["edited"], told["ran_with"]) == ("Done it.", True, {"task": "Only look"})
 
@@ -260,7 +266,7 @@ async def test_a_child_that_was_opened_before_a_crash_is_stopped_with_the_rest(p
         thread = await chat.say("Go")
         (child,) = await chat.store.threads.children("default", thread.id)
         place.sql("delete from lines where thread_id = ? and kind in ('delegated', 'asked')", thread.id)
-        await chat.store.threads.step("default", thread.id, lambda row, now: threads.say(row, "ann", "No", now))
+        await chat.store.threads.step("default", thread.id, lambda row, now: threads.add_message(row, "ann", "No", now))
         await chat.settle()
         assert (await chat.ended(child))["status"] == "stopped"
         assert (await chat.cards(thread), chat.model.told["c1"]["status"]) == ([], "stopped")

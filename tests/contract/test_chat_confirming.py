@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from interlock.chat.threads import Said
+from interlock.chat.threads import UserMessage
 from interlock.core.canonical import digest
-from interlock.core.chat.prompt import Replied, Wish
+from interlock.core.chat.prompt import ModelReply, ToolRequest
 from interlock.core.chat.thread import Thread
 from interlock.core.errors import ModelFailed, NotFound
-from interlock.core.ports import Query, User
-from interlock.server.idempotency import place_of
+from interlock.core.ports import ApprovalQuery, User
+from interlock.server.idempotency import idempotency_slot
 from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
 from tests.places import Place
 from tests.support import Clock
 
-ASK = Replied("This would delete About. Shall I?")
+ASK = ModelReply("This would delete About. Shall I?")
 APPROVERS = "version: 1\nrules:\n  - {name: finance, tools: [t_wipe], then: ask, approvers: {teams: [finance]}}\n"
 
 
-def wipe(call: str = "c1", page: str = "About", **more: object) -> Wish:
+def wipe(call: str = "c1", page: str = "About", **more: object) -> ToolRequest:
     return wish(call, "t_wipe", page=page, **more)
 
 
-def sure(call: str = "c2", page: str = "About") -> Wish:
+def sure(call: str = "c2", page: str = "About") -> ToolRequest:
     return wipe(call, page, confirmed=True)
 
 
@@ -62,7 +62,7 @@ async def test_a_plain_yes_lets_the_same_call_run_once(place: Place, clock: Cloc
         await chat.say("Yes!", thread)
         assert chat.effects.of("t_wipe") == [{"page": "About", "confirmed": True}]
         assert chat.model.told["c2"] == {"ran": "t_wipe"}
-        (stored,) = (await chat.desk.inbox.list("default", Query())).items
+        (stored,) = (await chat.desk.inbox.list("default", ApprovalQuery())).items
         decision = stored.approval.decision
         assert decision is not None
         assert (decision.by, decision.via, stored.approval.status) == ("ann", "chat", "succeeded")
@@ -120,7 +120,7 @@ async def test_after_a_yes_a_call_without_confirmed_asks_again(place: Place, clo
 @pytest.mark.parametrize(
     "other", [sure("c2", "Contact"), wish("c2", "t_wipe_more", page="About", confirmed=True)], ids=["page", "tool"]
 )
-async def test_a_yes_is_about_that_tool_and_those_arguments(place: Place, clock: Clock, other: Wish) -> None:
+async def test_a_yes_is_about_that_tool_and_those_arguments(place: Place, clock: Clock, other: ToolRequest) -> None:
     async with chatting(place, clock) as chat:
         thread = await open_question(chat)
         chat.model.turns = [calls(other), ASK]
@@ -301,7 +301,7 @@ async def test_a_yes_that_was_being_used_when_the_process_died_is_not_asked_for_
     async with chatting(place, clock) as chat:
         chat.model.turns = [calls(wish("c1", "t_wipe_slow", page="About")), ASK]
         thread = await chat.say("Delete About")
-        chat.model.turns = [calls(wish("c2", "t_wipe_slow", page="About", confirmed=True)), Replied("Hm.")]
+        chat.model.turns = [calls(wish("c2", "t_wipe_slow", page="About", confirmed=True)), ModelReply("Hm.")]
         await chat.threads.say(chat.desk, ANN, "yes", thread.id)
         await chat.loop.sweep()
         await chat.effects.begun.wait()
@@ -342,8 +342,8 @@ async def test_a_yes_through_an_interface_that_shows_no_question_is_none(place: 
     async with chatting(place, clock) as chat:
         thread = await open_question(chat)
         chat.model.turns = [calls(sure())]
-        said = Said("ok", thread.id, via="ai_sdk")
-        await chat.threads.say_once(chat.desk, ANN, said, place_of(ANN, "m1"), "")
+        said = UserMessage("ok", thread.id, via="ai_sdk")
+        await chat.threads.say_once(chat.desk, ANN, said, idempotency_slot(ANN, "m1"), "")
         await chat.settle()
         (card,) = await chat.cards(thread)
         assert (chat.effects.done, card.subject.tool) == ([], "t_wipe")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from interlock.config.models import Agent
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.config.models import AgentSettings
+from interlock.core.chat.prompt import ModelReply, Prompt
 from interlock.core.chat.thread import Thread
-from interlock.core.decision import Approve, Seen
+from interlock.core.decision import Acknowledgement, Approve
 from tests.chatting import ANN, MAIN, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock, faults
@@ -59,10 +59,10 @@ class Life:
         return run
 
 
-def main(prompt: Prompt) -> Replied:
+def main(prompt: Prompt) -> ModelReply:
     """The same reply to the same conversation, as often as it is asked."""
-    if any(isinstance(message, Replied) for message in prompt.messages):
-        return Replied("All done.")
+    if any(isinstance(message, ModelReply) for message in prompt.messages):
+        return ModelReply("All done.")
     return calls(
         wish("c1", "t_look", what="x"),
         wish("c2", "t_send", to="bob"),
@@ -72,16 +72,16 @@ def main(prompt: Prompt) -> Replied:
     )
 
 
-def writer(prompt: Prompt) -> Replied:
-    if any(isinstance(message, Replied) for message in prompt.messages):
-        return Replied("Sent.")
+def writer(prompt: Prompt) -> ModelReply:
+    if any(isinstance(message, ModelReply) for message in prompt.messages):
+        return ModelReply("Sent.")
     return calls(wish("d1", "t_send", to="ann"))
 
 
 class Steady(Script):
     """Does not run out of turns."""
 
-    def __init__(self, turn: Callable[[Prompt], Replied]) -> None:
+    def __init__(self, turn: Callable[[Prompt], ModelReply]) -> None:
         super().__init__()
         self._turn = turn
 
@@ -91,7 +91,10 @@ class Steady(Script):
             yield item
 
 
-AGENTS = {"main": Agent(tools=MAIN.tools, agents=("writer",)), "writer": Agent(model="writer", tools=("t",))}
+AGENTS = {
+    "main": AgentSettings(tools=MAIN.tools, agents=("writer",)),
+    "writer": AgentSettings(model="writer", tools=("t",)),
+}
 
 
 async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
@@ -111,7 +114,7 @@ async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
     thread = await chat.threads.say(chat.desk, ANN, "Go", agent="main")
     await settle()
     while cards := await chat.cards(thread):
-        await chat.desk.inbox.decide("default", cards[-1].id, Approve(Seen(cards[-1].args_sha256)), BOB)
+        await chat.desk.inbox.decide("default", cards[-1].id, Approve(Acknowledgement(cards[-1].args_sha256)), BOB)
         await settle()
     return thread
 

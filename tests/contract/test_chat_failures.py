@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from interlock.chat.agents import Agents
-from interlock.config.models import Agent
+from interlock.chat.agents import AgentDirectory
+from interlock.config.models import AgentSettings
 from interlock.core.approval.approval import Approval
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from interlock.core.errors import Conflict, ModelFailed, NotFound, StoreUnavailable
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.chatting import ANN, MAIN, PATIENCE, calls, chatting, until, wish
 from tests.places import Place
 from tests.support import Clock
@@ -28,7 +28,7 @@ OVERLOADED = ModelFailed("The model is overloaded.", again=True)
 async def test_a_failing_model_is_tried_again_and_then_it_is_an_error_that_the_person_can_retry(
     place: Place, clock: Clock
 ) -> None:
-    async with chatting(place, clock, *[OVERLOADED] * 4, Replied("Hello.")) as chat:
+    async with chatting(place, clock, *[OVERLOADED] * 4, ModelReply("Hello.")) as chat:
         thread = await chat.say("Hi")
         tries = [len(chat.model.prompts)]
         for pause in (1_000, 4_000, 15_000):
@@ -46,10 +46,10 @@ async def test_a_failing_model_is_tried_again_and_then_it_is_an_error_that_the_p
 
 # R3
 async def test_what_a_providers_library_raises_unforeseen_is_a_failure_like_others(place: Place, clock: Clock) -> None:
-    def unforeseen(_: Prompt) -> Replied:
+    def unforeseen(_: Prompt) -> ModelReply:
         raise KeyError("choices")
 
-    async with chatting(place, clock, unforeseen, Replied("Hello.")) as chat:
+    async with chatting(place, clock, unforeseen, ModelReply("Hello.")) as chat:
         thread = await chat.say("Hi")
         (failed,) = await chat.lines(thread, "failed")
         assert failed.body["error"] == "The model failed unexpectedly (KeyError)."
@@ -58,7 +58,7 @@ async def test_what_a_providers_library_raises_unforeseen_is_a_failure_like_othe
 
 
 async def test_a_model_that_comes_back_in_time_leaves_no_error(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, OVERLOADED, SEND, OVERLOADED, Replied("Sent.")) as chat:
+    async with chatting(place, clock, OVERLOADED, SEND, OVERLOADED, ModelReply("Sent.")) as chat:
         thread = await chat.say("Send")
         await chat.forward(1_000)
         await chat.approve((await chat.cards(thread))[0])
@@ -81,7 +81,7 @@ async def test_a_thread_that_is_at_work_is_not_tried_again(place: Place, clock: 
 
 
 async def test_a_fault_inside_ends_the_turn_and_the_next_message_goes_on(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, Replied("Better.")) as chat:
+    async with chatting(place, clock, ModelReply("Better.")) as chat:
         model = chat.models.pop("main")  # whoever opens it meets a KeyError that nobody foresaw
         thread = await chat.say("Hi")
         ended = await chat.ended(thread)
@@ -94,7 +94,7 @@ async def test_a_fault_inside_ends_the_turn_and_the_next_message_goes_on(place: 
 
 
 async def test_an_answer_that_is_too_long_to_keep_is_an_error_in_plain_words(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, Replied("x" * 1_100_000)) as chat:
+    async with chatting(place, clock, ModelReply("x" * 1_100_000)) as chat:
         thread = await chat.say("Hi")
         ended = await chat.ended(thread)
         assert (ended["status"], "too long" in str(ended["reason"])) == ("error", True)
@@ -105,7 +105,7 @@ async def test_an_agent_that_is_gone_is_said_to_be_gone(place: Place, clock: Clo
         with pytest.raises(NotFound):
             await chat.say("Hi", agent="nobody")
         thread = await chat.threads.say(chat.desk, ANN, "Hi", agent="main")
-        chat.agents = Agents({})
+        chat.agents = AgentDirectory({})
         chat.loop = chat.another("second")
         await chat.settle()
         assert "no agent 'main'" in str((await chat.ended(thread))["reason"])
@@ -116,7 +116,7 @@ async def test_an_agent_that_is_gone_is_said_to_be_gone(place: Place, clock: Clo
 
 async def test_a_limit_is_said_and_a_message_goes_on(place: Place, clock: Clock) -> None:
     look = calls(wish("c1", "t_look", what="x"))
-    limited = Agent(tools=MAIN.tools, limits={"turns": 2})
+    limited = AgentSettings(tools=MAIN.tools, limits={"turns": 2})
     async with chatting(place, clock, look, look, look, agents={"main": limited}) as chat:
         thread = await chat.say("Look")
         ended = await chat.ended(thread)
@@ -144,7 +144,7 @@ async def test_the_loop_takes_up_what_comes_and_stops_when_it_is_told(place: Pla
         await until(lambda: len(chat.model.prompts) == 2)
         stop.set()
         await running
-        assert (await chat.desk.inbox.list("default", Query(statuses=("pending",)))).items == ()
+        assert (await chat.desk.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items == ()
         assert (await chat.ended(thread))["status"] == "done"
 
 
@@ -153,7 +153,7 @@ async def test_the_loop_takes_up_what_comes_and_stops_when_it_is_told(place: Pla
 
 # R32
 async def test_a_loop_that_is_told_to_end_before_its_threads_began_ends(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, Replied("Hello.")) as chat:
+    async with chatting(place, clock, ModelReply("Hello.")) as chat:
         await chat.threads.say(await chat.workspaces.doors("default"), ANN, "Hello", agent="main")
         others = asyncio.all_tasks()
         assert await chat.loop.sweep() == 1
@@ -165,7 +165,7 @@ async def test_a_loop_that_is_told_to_end_before_its_threads_began_ends(place: P
 
 # R32, R46
 async def test_what_a_tool_gave_is_told_to_a_database_that_was_away(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, SEND, Replied("Sent.")) as chat:
+    async with chatting(place, clock, SEND, ModelReply("Sent.")) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
         gate = (await chat.workspaces.doors("default")).gate

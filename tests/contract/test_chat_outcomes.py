@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from interlock.core.approval.approval import Approval
-from interlock.core.chat.prompt import Prompt, Replied, Result, Wish
+from interlock.core.chat.prompt import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.chat.thread import Thread
-from interlock.core.decision import Approve, Seen
+from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ports import User
 from tests.chatting import ANN, FAY, PATIENCE, Chat, calls, chatting, until, wish
 from tests.places import Place
@@ -21,21 +21,21 @@ DENY = "version: 1\nrules:\n  - {name: never, tools: [t_send], then: deny, reaso
 def one_result_each(prompt: Prompt) -> None:
     due: list[str] = []
     for message in prompt.messages:
-        if isinstance(message, Result):
+        if isinstance(message, ToolResult):
             assert message.call_id == due.pop(0)
         else:
             assert due == []
-            due = [each.id for each in message.wishes] if isinstance(message, Replied) else []
+            due = [each.id for each in message.wishes] if isinstance(message, ModelReply) else []
     assert due == []
 
 
-def send(call: str = "c1", to: str = "bob") -> Wish:
+def send(call: str = "c1", to: str = "bob") -> ToolRequest:
     return wish(call, "t_send", to=to)
 
 
 # R1, R3
 async def test_what_reads_runs_at_once_and_asks_nobody(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(wish("c1", "t_look", what="x")), Replied("Found.")) as chat:
+    async with chatting(place, clock, calls(wish("c1", "t_look", what="x")), ModelReply("Found.")) as chat:
         thread = await chat.say("Look")
         assert await chat.ended(thread) == {"status": "done", "reason": ""}
         assert chat.effects.done == [("t_look", {"what": "x"})]
@@ -193,7 +193,7 @@ async def test_what_the_policy_denies_leaves_a_result_and_asks_nobody(place: Pla
 async def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(
     place: Place, clock: Clock, args: str, words: str
 ) -> None:
-    async with chatting(place, clock, calls(Wish("c1", "t_send", args))) as chat:
+    async with chatting(place, clock, calls(ToolRequest("c1", "t_send", args))) as chat:
         thread = await chat.say("Send it")
         told = chat.model.told["c1"]
         assert (told["status"], words in told["error"]) == ("invalid", True)
@@ -258,7 +258,7 @@ async def test_a_slow_tool_that_is_free_does_not_hold_up_one_that_was_decided(pl
         await chat.loop.sweep()
         await chat.effects.begun.wait()
         card = await _card_of(chat, thread)
-        await chat.desk.inbox.decide("default", card.id, Approve(Seen(card.args_sha256)), BOB)
+        await chat.desk.inbox.decide("default", card.id, Approve(Acknowledgement(card.args_sha256)), BOB)
         await until(lambda: chat.effects.of("t_send"))
         assert chat.effects.of("t_slow") == []
         chat.effects.hold.set()
@@ -279,7 +279,7 @@ async def test_a_rule_with_approvers_is_not_decided_by_others(place: Place, cloc
 
 # R48
 async def test_the_teams_of_a_person_who_was_removed_meanwhile_open_nothing(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(send()), Replied("Sent."), calls(send("c2"))) as chat:
+    async with chatting(place, clock, calls(send()), ModelReply("Sent."), calls(send("c2"))) as chat:
         await chat.store.put_user("default", User("ann", "reviewer", frozenset({"ops"})), "root")
         await chat.workspaces.refresh("default")
         await chat.put_policy("version: 1\nrules:\n  - {name: ops send, teams: [ops], then: allow}\n")
@@ -314,7 +314,7 @@ async def test_a_call_that_may_be_run_again_is_run_again_under_the_same_key(plac
     async with chatting(place, clock, calls(wish("c1", "t_put", to="x"))) as chat:
         thread = await chat.say("Go")
         (card,) = await chat.cards(thread)
-        await chat.desk.inbox.decide("default", card.id, Approve(Seen(card.args_sha256)), BOB)
+        await chat.desk.inbox.decide("default", card.id, Approve(Acknowledgement(card.args_sha256)), BOB)
         await chat.desk.gate.start("default", card.id, "gone", 60_000)  # and dies before its effect is known
         chat.dead.add("gone")
         await chat.settle()
@@ -326,7 +326,7 @@ async def test_what_runs_in_another_process_is_waited_for(place: Place, clock: C
     async with chatting(place, clock, calls(send())) as chat:
         thread = await chat.say("Go")
         (card,) = await chat.cards(thread)
-        await chat.desk.inbox.decide("default", card.id, Approve(Seen(card.args_sha256)), BOB)
+        await chat.desk.inbox.decide("default", card.id, Approve(Acknowledgement(card.args_sha256)), BOB)
         started = await chat.desk.gate.start("default", card.id, "elsewhere", 60_000)
         await chat.settle()
         assert (await chat.status(thread), chat.effects.done) == ("waiting", [])

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.chat.threads import Said
-from interlock.config.models import Agent
-from interlock.core.chat.prompt import Delta, Prompt, Replied, Wish
-from interlock.core.chat.prompt import Said as Heard
-from interlock.core.decision import Approve, Seen
+from interlock.chat.threads import UserMessage
+from interlock.config.models import AgentSettings
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest
+from interlock.core.chat.prompt import PromptUserMessage as Heard
+from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
-from interlock.storage.tables.idempotency import Place as Answers
+from interlock.storage.tables.idempotency import IdempotencyKey as Answers
 from tests.chatting import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock
@@ -24,11 +24,11 @@ SEND = calls(wish("c1", "t_send", to="bob"))
 class Hanging(Script):
     """Says a few words and then nothing, until it is let go or cancelled."""
 
-    def __init__(self, *turns: Replied) -> None:
+    def __init__(self, *turns: ModelReply) -> None:
         super().__init__(*turns)
         self.speaking, self.go, self.cancelled = asyncio.Event(), asyncio.Event(), False
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         self.prompts.append(prompt)
         yield Delta("Well, ")
         self.speaking.set()
@@ -37,7 +37,7 @@ class Hanging(Script):
         except (asyncio.CancelledError, GeneratorExit):
             self.cancelled = True
             raise
-        yield self.turns.pop(0) if self.turns else Replied("Done.")
+        yield self.turns.pop(0) if self.turns else ModelReply("Done.")
 
 
 def last_said(chat: Chat) -> str:
@@ -55,7 +55,7 @@ async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_l
     async with chatting(place, clock, SEND, SEND) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
-        once = (Said("Once more", thread.id), Answers("default", "ann", "key"), "digest")
+        once = (UserMessage("Once more", thread.id), Answers("default", "ann", "key"), "digest")
         await chat.threads.say_once(chat.desk, ANN, *once)
         stored = await chat.store.get("default", card.id)
         assert (stored.approval.status, stored.approval.decision and stored.approval.decision.by) == (
@@ -71,8 +71,12 @@ async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_l
 async def test_a_thread_that_a_client_names_is_one_thread_and_each_person_has_their_own(
     place: Place, clock: Clock
 ) -> None:
-    async with chatting(place, clock, *[Replied("Yes?")] * 3) as chat:
-        said = [Said("Hello", name="chat-1"), Said("And now?", name="chat-1"), Said("Hello", name="chat-2")]
+    async with chatting(place, clock, *[ModelReply("Yes?")] * 3) as chat:
+        said = [
+            UserMessage("Hello", name="chat-1"),
+            UserMessage("And now?", name="chat-1"),
+            UserMessage("Hello", name="chat-2"),
+        ]
         for number, each in enumerate(said):
             await chat.threads.say_once(chat.desk, ANN, each, Answers("default", "ann", f"key {number}"), "digest")
             await chat.settle()
@@ -87,7 +91,7 @@ async def test_a_thread_that_a_client_names_is_one_thread_and_each_person_has_th
 
 # R3, R55
 async def test_a_new_message_withdraws_the_card_and_the_model_goes_on_with_it(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, SEND, Replied("Then not.")) as chat:
+    async with chatting(place, clock, SEND, ModelReply("Then not.")) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
         await chat.say("Wait, not to Bob", thread)
@@ -138,7 +142,7 @@ async def test_how_a_call_ended_that_a_dead_process_had_begun_is_found_out_altho
     async with chatting(place, clock, calls(wish("c1", "t_put", to="bob"))) as chat:
         thread = await chat.say("Put it")
         (card,) = await chat.cards(thread)
-        await chat.desk.inbox.decide("default", card.id, Approve(Seen(card.args_sha256)), BOB)
+        await chat.desk.inbox.decide("default", card.id, Approve(Acknowledgement(card.args_sha256)), BOB)
         await chat.desk.gate.start("default", card.id, "gone")
         chat.dead.add("gone")
         await chat.threads.stop(chat.desk, ANN, thread.id)
@@ -178,7 +182,7 @@ async def test_stopping_breaks_off_what_only_reads(place: Place, clock: Clock) -
 
 async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock) -> None:
     hanging = Hanging()
-    async with chatting(place, clock, agents={"main": Agent(model="hanging")}, hanging=hanging) as chat:
+    async with chatting(place, clock, agents={"main": AgentSettings(model="hanging")}, hanging=hanging) as chat:
         thread = await chat.threads.say(chat.desk, ANN, "Tell me a story", agent="main")
         await chat.loop.sweep()
         await hanging.speaking.wait()
@@ -194,7 +198,9 @@ async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock
 # R3, R55
 async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(place: Place, clock: Clock) -> None:
     hanging = Hanging(calls(wish("c1", "t_send", to="bob"), wish("c2", "t_look", what="x")))
-    async with chatting(place, clock, agents={"main": Agent(model="hanging", tools=("t",))}, hanging=hanging) as chat:
+    async with chatting(
+        place, clock, agents={"main": AgentSettings(model="hanging", tools=("t",))}, hanging=hanging
+    ) as chat:
         thread = await chat.threads.say(chat.desk, ANN, "Send it", agent="main")
         await chat.loop.sweep()
         await hanging.speaking.wait()
@@ -213,7 +219,7 @@ async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(
 
 # R55
 async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: Place, clock: Clock) -> None:
-    answer = Replied("Because Ann asked.", (Wish("x", "t_send", '{"to": "eve"}'),))
+    answer = ModelReply("Because Ann asked.", (ToolRequest("x", "t_send", '{"to": "eve"}'),))
     async with chatting(place, clock, SEND, answer) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
@@ -236,15 +242,15 @@ async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: 
     ("answer", "words"),
     [
         (ModelFailed("Overloaded.", again=True), "could not answer"),
-        (Replied(""), "nothing to say"),
-        (Replied(" \n "), "nothing to say"),
-        (Replied("a\x00b"), "a\ufffdb"),
-        (Replied("x" * 50_000), "xxx"),
+        (ModelReply(""), "nothing to say"),
+        (ModelReply(" \n "), "nothing to say"),
+        (ModelReply("a\x00b"), "a\ufffdb"),
+        (ModelReply("x" * 50_000), "xxx"),
     ],
     ids=["failure", "nothing", "blank", "NUL", "too long"],
 )
 async def test_a_reviewer_gets_one_answer_whatever_the_model_does(
-    place: Place, clock: Clock, answer: Replied | Exception, words: str
+    place: Place, clock: Clock, answer: ModelReply | Exception, words: str
 ) -> None:
     async with chatting(place, clock, SEND, answer) as chat:
         thread = await chat.say("Send it")

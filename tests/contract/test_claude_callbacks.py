@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from interlock import Edit, Interlock, Reject, Seen
-from interlock.app.bootstrap import Parts, wire
+from interlock import Acknowledgement, Edit, Interlock, Reject
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.integrations.claude_code.gate import GRACE, hooks
 from tests.places import Place
 
@@ -36,7 +36,7 @@ class Session:
     """What the SDK does with the hooks; `parts` look at the same database."""
 
     lock: Interlock
-    parts: Parts
+    parts: AppServices
     made: dict[str, list[Matcher]]
 
     async def tell(self, name: str, use: str, **more: Any) -> dict[str, Any]:
@@ -47,19 +47,19 @@ class Session:
 
     async def waiting(self) -> Stored:
         async def look() -> Stored | None:
-            return next(iter((await self.parts.store.list("default", Query(("pending",)))).items), None)
+            return next(iter((await self.parts.store.list("default", ApprovalQuery(("pending",)))).items), None)
 
         return await until(look)
 
     async def decide(self, decision: Any) -> None:
         approval = (await self.waiting()).approval
-        await self.lock.decide(approval.id, decision(Seen(approval.args_sha256)), "bob")
+        await self.lock.decide(approval.id, decision(Acknowledgement(approval.args_sha256)), "bob")
 
 
 @pytest.fixture
 async def session(place: Place) -> AsyncIterator[Session]:
     lock = Interlock(place.url, policy={"version": 1, "defaults": {"undo_window": "0s"}}, lease_seconds=6)
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     yield Session(lock, parts, hooks(Matcher, lock.agent("coder"), reads="Read", wait=60))
     await asyncio.to_thread(lock.close)

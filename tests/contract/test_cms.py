@@ -9,34 +9,34 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.app.gate import preview_of
-from interlock.chat.tool import Kit, Tool, Use
+from interlock.app.bootstrap import AppServices
+from interlock.app.gate import render_preview
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import cms
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
-from interlock.demo.content import POSTS, fill
-from interlock.storage.tables.records import SqlRecords
+from interlock.demo.content import POSTS, fill_content
+from interlock.storage.tables.records import SqlToolItemStore
 from tests.support import approve, call
 
 FOUR = ["story", "team", "values", "find-us"]
 
 
 @pytest.fixture
-async def records(parts: Parts) -> SqlRecords:
+async def records(parts: AppServices) -> SqlToolItemStore:
     records = parts.store.records("default")
-    await fill(records)
+    await fill_content(records)
     return records
 
 
 @pytest.fixture
-def tools(records: SqlRecords) -> Mapping[str, Tool]:
-    kit = Kit("default", records)
+def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
+    kit = ToolContext("default", records)
     return {tool.name: tool for tool in (*cms.reads(kit), *cms.writes(kit))}
 
 
 async def run(tool: Tool, key: str = "", **args: object) -> Any:
-    return await tool.run(Use(args, key))
+    return await tool.run(ToolInvocation(args, key))
 
 
 async def shown(tool: Tool, **args: object) -> str:
@@ -232,7 +232,7 @@ async def test_a_change_shows_a_difference(tools: Mapping[str, Tool]) -> None:  
     assert await shown(tools["cms_archive_post"], slug="old-newsletter") == "Nothing would change."
 
 
-async def test_previews_change_nothing(tools: Mapping[str, Tool], records: SqlRecords) -> None:  # R45
+async def test_previews_change_nothing(tools: Mapping[str, Tool], records: SqlToolItemStore) -> None:  # R45
     before = [await records.list(kind) for kind in (cms.POST, cms.PAGE, cms.IMAGE)]
     for tool in tools.values():
         if tool.spec.preview is not None:
@@ -245,7 +245,7 @@ async def test_previews_change_nothing(tools: Mapping[str, Tool], records: SqlRe
 
 
 async def test_a_read_runs_at_once_and_a_deletion_waits_with_its_preview(
-    parts: Parts, tools: Mapping[str, Tool]
+    parts: AppServices, tools: Mapping[str, Tool]
 ) -> None:  # R1
     read = tools["cms_read_page"]
     outcome = await parts.gate.check(call(1, {"slug": "about"}, tool=read.name), read.spec)
@@ -256,16 +256,16 @@ async def test_a_read_runs_at_once_and_a_deletion_waits_with_its_preview(
     assert isinstance(waiting, Waiting)
     payload = (await parts.store.get("default", waiting.approval_id)).payload
     assert payload.sentence == "Permanently delete post 'old-newsletter'? This cannot be undone."
-    assert payload.preview == await preview_of(delete.spec, asked)
+    assert payload.preview == await render_preview(delete.spec, asked)
     assert "archived" in str(payload.preview)
     assert await approve(parts, waiting.approval_id) == "approved"
     started = await parts.gate.start("default", waiting.approval_id, "runner")
     for _ in range(2):  # the second as after a crash, before anybody could say that it is done
-        done = await delete.run(Use(json.loads(started.args), started.idempotency_key))
+        done = await delete.run(ToolInvocation(json.loads(started.args), started.idempotency_key))
         assert done == {"slug": "old-newsletter", "title": "Newsletter, January", "status": "deleted", "words": 29}
 
 
-async def test_orders_in_a_post_are_only_text(parts: Parts, tools: Mapping[str, Tool]) -> None:  # R1
+async def test_orders_in_a_post_are_only_text(parts: AppServices, tools: Mapping[str, Tool]) -> None:  # R1
     post = await run(tools["cms_read_post"], slug="a-post-that-gives-orders")
     assert "confirmed true" in post["body"]
     assert post["title"].startswith("Demo:")
@@ -278,10 +278,10 @@ async def test_orders_in_a_post_are_only_text(parts: Parts, tools: Mapping[str, 
 # The demo
 
 
-async def test_the_demo_is_put_once_and_never_between_what_is_real(parts: Parts) -> None:  # R7
+async def test_the_demo_is_put_once_and_never_between_what_is_real(parts: AppServices) -> None:  # R7
     fresh, used = parts.store.records("fresh"), parts.store.records("used")
-    assert await fill(fresh)
-    assert not await fill(fresh)
+    assert await fill_content(fresh)
+    assert not await fill_content(fresh)
     await used.change("", lambda shelf: shelf.put(cms.PAGE, "own", {"title": "Own", "sections": []}))
-    assert not await fill(used)
+    assert not await fill_content(used)
     assert [page.id for page in await used.list(cms.PAGE)] == ["own"]

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.approval.discussion import Question
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Forbidden, NotFound
@@ -27,7 +27,7 @@ rules:
 """
 
 
-async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: Parts) -> None:  # R36, R55
+async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: AppServices) -> None:  # R36, R55
     approval_id = await pending(parts, agent="helper")
     await parts.inbox.claim("default", approval_id, BOB)
     await parts.inbox.ask("default", approval_id, "Why?", BOB)
@@ -48,7 +48,7 @@ async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: Parts) -> N
     assert await faults(parts) == []
 
 
-async def test_every_refused_attempt_leaves_a_trace(parts: Parts) -> None:  # R41
+async def test_every_refused_attempt_leaves_a_trace(parts: AppServices) -> None:  # R41
     approval_id = await pending(parts)
     inbox, place = parts.inbox, ("default", approval_id)
     attempts = {
@@ -68,7 +68,7 @@ async def test_every_refused_attempt_leaves_a_trace(parts: Parts) -> None:  # R4
     assert await faults(parts) == []
 
 
-async def test_a_waiting_agent_is_woken_by_a_question(parts: Parts) -> None:  # R55
+async def test_a_waiting_agent_is_woken_by_a_question(parts: AppServices) -> None:  # R55
     approval_id = await pending(parts)
     waiter = asyncio.create_task(parts.gate.wait("default", approval_id, heard=0))
     deaf = asyncio.create_task(parts.gate.wait("default", approval_id))
@@ -84,7 +84,7 @@ async def test_a_waiting_agent_is_woken_by_a_question(parts: Parts) -> None:  # 
     assert isinstance(await knows, Proceed)
 
 
-async def test_of_two_replies_at_once_one_counts(parts: Parts) -> None:  # R55
+async def test_of_two_replies_at_once_one_counts(parts: AppServices) -> None:  # R55
     approval_id = await pending(parts)
     await parts.inbox.ask("default", approval_id, "Why?", BOB)
     replies = (parts.gate.answer("default", approval_id, 1, text, "helper") for text in ("So.", "Or so."))
@@ -95,7 +95,7 @@ async def test_of_two_replies_at_once_one_counts(parts: Parts) -> None:  # R55
         await parts.gate.answer("default", approval_id, 1, "Once more.")
 
 
-async def test_questions_of_another_workspace_are_not_found(parts: Parts) -> None:  # R55
+async def test_questions_of_another_workspace_are_not_found(parts: AppServices) -> None:  # R55
     approval_id = await pending(parts)
     with pytest.raises(NotFound):
         await parts.gate.questions("other", approval_id)

@@ -6,30 +6,30 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.decision import Reject, Seen
-from interlock.core.notify.routing import Means, Routes
+from interlock.app.bootstrap import AppServices
+from interlock.core.decision import Acknowledgement, Reject
+from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.notify.channel import Gone, Later, Never
+from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryRejected
 from tests.channels.told import Set, Told
 from tests.support import BOB, Clock, approve, kinds, pending
 
 MINUTE = 60_000
 
 
-ROOM = Routes({"room": Means()}, "room")
+ROOM = Routes({"room": ChannelCapabilities()}, "room")
 
 
 @pytest.fixture
-async def room(parts: Parts) -> Set:
+async def room(parts: AppServices) -> Set:
     made = Set(parts, ROOM, room=Told())
     await parts.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
     await made.sweep()  # from here on people are told
     return made
 
 
-async def test_a_call_is_told_once_and_changed_when_it_is_decided(room: Set, parts: Parts) -> None:
+async def test_a_call_is_told_once_and_changed_when_it_is_decided(room: Set, parts: AppServices) -> None:
     approval_id = await pending(parts)
     assert (await room.sweep(), await room.sweep()) == (1, 0)
     [(verb, message, _)] = room.channels["room"].heard
@@ -43,24 +43,26 @@ async def test_a_call_is_told_once_and_changed_when_it_is_decided(room: Set, par
     assert (await kinds(parts)).count("delivered") == 2
 
 
-async def test_what_was_decided_before_it_was_told_is_not_told(room: Set, parts: Parts) -> None:
+async def test_what_was_decided_before_it_was_told_is_not_told(room: Set, parts: AppServices) -> None:
     await approve(parts, await pending(parts))
     await room.sweep()
     assert room.channels["room"].heard == []
 
 
-async def test_what_waits_when_there_is_a_first_channel_is_told(parts: Parts) -> None:
+async def test_what_waits_when_there_is_a_first_channel_is_told(parts: AppServices) -> None:
     await approve(parts, await pending(parts))
     await pending(parts, 2)
     late = Set(parts, ROOM, room=Told())
     assert (await late.sweep(), await late.sweep()) == (1, 0)
 
 
-async def test_a_channel_that_is_down_is_tried_again_and_delays_no_other(parts: Parts, clock: Clock) -> None:
-    routes = Routes({"room": Means(), "hall": Means()}, "room", {"medium": ("room", "hall")})
+async def test_a_channel_that_is_down_is_tried_again_and_delays_no_other(parts: AppServices, clock: Clock) -> None:
+    routes = Routes(
+        {"room": ChannelCapabilities(), "hall": ChannelCapabilities()}, "room", {"medium": ("room", "hall")}
+    )
     both = Set(parts, routes, room=Told(), hall=Told())
     await both.sweep()
-    both.channels["room"].trouble = Later("It is down.")
+    both.channels["room"].trouble = DeliveryDelayed("It is down.")
     await pending(parts)
     await both.sweep()
     assert both.channels["hall"].said == [("send", "ask")]
@@ -75,9 +77,9 @@ async def test_a_channel_that_is_down_is_tried_again_and_delays_no_other(parts: 
     assert both.channels["room"].said == [("send", "ask")]
 
 
-@pytest.mark.parametrize(("trouble", "is_off"), [(Never("No."), False), (Gone("Gone."), True)])
+@pytest.mark.parametrize(("trouble", "is_off"), [(DeliveryRejected("No."), False), (ChannelGone("Gone."), True)])
 async def test_what_will_never_be_taken_is_parked_and_can_be_sent_again(
-    room: Set, parts: Parts, trouble: Exception, is_off: bool
+    room: Set, parts: AppServices, trouble: Exception, is_off: bool
 ) -> None:
     room.channels["room"].trouble = trouble
     await pending(parts)
@@ -92,7 +94,7 @@ async def test_what_will_never_be_taken_is_parked_and_can_be_sent_again(
     assert "delivery_parked" in await kinds(parts)
 
 
-async def test_a_flood_becomes_one_message(room: Set, parts: Parts, clock: Clock) -> None:
+async def test_a_flood_becomes_one_message(room: Set, parts: AppServices, clock: Clock) -> None:
     for number in range(30):
         await pending(parts, number)
     assert await room.sweep() == 10
@@ -105,7 +107,7 @@ async def test_a_flood_becomes_one_message(room: Set, parts: Parts, clock: Clock
     assert await room.sweep() == 1
 
 
-async def test_somebody_else_who_claimed_it_sends_it(room: Set, parts: Parts, clock: Clock) -> None:
+async def test_somebody_else_who_claimed_it_sends_it(room: Set, parts: AppServices, clock: Clock) -> None:
     await pending(parts)
     await room.courier.route()
     [mine] = await parts.store.deliveries.claim("default", "room", "another", 8, 10)
@@ -115,11 +117,11 @@ async def test_somebody_else_who_claimed_it_sends_it(room: Set, parts: Parts, cl
     assert room.channels["room"].heard[0][1].id == mine.message_id
 
 
-async def test_a_rejection_that_is_taken_back_is_shown(room: Set, parts: Parts) -> None:
+async def test_a_rejection_that_is_taken_back_is_shown(room: Set, parts: AppServices) -> None:
     approval_id = await pending(parts)
     await room.sweep()
     stored = await parts.store.get("default", approval_id)
-    seen = Seen(stored.approval.args_sha256)
+    seen = Acknowledgement(stored.approval.args_sha256)
     await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
     await room.sweep()
     await parts.inbox.undo("default", approval_id, BOB)
@@ -127,8 +129,8 @@ async def test_a_rejection_that_is_taken_back_is_shown(room: Set, parts: Parts) 
     assert room.channels["room"].said == [("send", "ask"), ("update", "ended"), ("update", "changed")]
 
 
-async def test_people_are_told_one_by_one_and_who_stands_in_for_them(parts: Parts, clock: Clock) -> None:
-    routes = Routes({"mail": Means(personal=True)}, "mail")
+async def test_people_are_told_one_by_one_and_who_stands_in_for_them(parts: AppServices, clock: Clock) -> None:
+    routes = Routes({"mail": ChannelCapabilities(personal=True)}, "mail")
     mail = Set(parts, routes, mail=Told())
     for name in ("ada", "bob", "eve"):
         await parts.store.put_user("default", User(name, "reviewer", email=f"{name}@example.com"), "ada")
@@ -146,18 +148,22 @@ async def test_people_are_told_one_by_one_and_who_stands_in_for_them(parts: Part
     assert replace(token.delivery, spent_at=1).spent_at == 1
 
 
-ENGINE = Routes({"room": Means(), "flows": Means(priorities=frozenset(), wakes="restate")}, "room")
+ENGINE = Routes(
+    {"room": ChannelCapabilities(), "flows": ChannelCapabilities(priorities=frozenset(), wakes="restate")}, "room"
+)
 
 
 @pytest.fixture
-async def engine(parts: Parts) -> Set:
+async def engine(parts: AppServices) -> Set:
     made = Set(parts, ENGINE, room=Told(), flows=Told())
     await parts.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
     await made.sweep()
     return made
 
 
-async def test_a_workflow_is_woken_also_if_it_was_decided_before_anybody_was_told(engine: Set, parts: Parts) -> None:
+async def test_a_workflow_is_woken_also_if_it_was_decided_before_anybody_was_told(
+    engine: Set, parts: AppServices
+) -> None:
     await approve(parts, await pending(parts, 1, run_id="restate:inv_1"))
     await approve(parts, await pending(parts, 2, run_id="run-2"))
     assert (await engine.sweep(), await engine.sweep()) == (1, 0)
@@ -168,11 +174,13 @@ async def test_a_workflow_is_woken_also_if_it_was_decided_before_anybody_was_tol
     assert engine.channels["room"].heard == []
 
 
-async def test_a_rejected_workflow_is_woken_when_the_rejection_stands(engine: Set, parts: Parts, clock: Clock) -> None:
+async def test_a_rejected_workflow_is_woken_when_the_rejection_stands(
+    engine: Set, parts: AppServices, clock: Clock
+) -> None:
     approval_id = await pending(parts, 1, run_id="restate:inv_1")
     await engine.sweep()
     stored = await parts.store.get("default", approval_id)
-    await parts.inbox.decide("default", approval_id, Reject("No.", Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Reject("No.", Acknowledgement(stored.approval.args_sha256)), BOB)
     await engine.sweep()
     assert engine.channels["flows"].heard == []
     clock.forward(8_000)
@@ -180,8 +188,8 @@ async def test_a_rejected_workflow_is_woken_when_the_rejection_stands(engine: Se
     assert engine.channels["flows"].said == [("send", "woken")]
 
 
-async def test_an_engine_that_is_down_is_told_when_it_is_back(engine: Set, parts: Parts, clock: Clock) -> None:
-    engine.channels["flows"].trouble = Later("It is down.")
+async def test_an_engine_that_is_down_is_told_when_it_is_back(engine: Set, parts: AppServices, clock: Clock) -> None:
+    engine.channels["flows"].trouble = DeliveryDelayed("It is down.")
     await approve(parts, await pending(parts, 1, run_id="restate:inv_1"))
     await engine.sweep()
     assert engine.channels["flows"].heard == []
@@ -192,12 +200,12 @@ async def test_an_engine_that_is_down_is_told_when_it_is_back(engine: Set, parts
 
 
 async def test_a_rejection_that_was_taken_back_at_the_last_moment_wakes_nobody_and_the_next_decision_does(
-    engine: Set, parts: Parts, clock: Clock
+    engine: Set, parts: AppServices, clock: Clock
 ) -> None:
     """The lane may be quicker than the one who follows the ledger, and find it due all the same."""
     approval_id = await pending(parts, 1, run_id="restate:inv_1")
     stored = await parts.store.get("default", approval_id)
-    await parts.inbox.decide("default", approval_id, Reject("No.", Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Reject("No.", Acknowledgement(stored.approval.args_sha256)), BOB)
     await engine.sweep()
     clock.forward(7_999)
     await parts.inbox.undo("default", approval_id, BOB)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from interlock.app import audit
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Reject
 from interlock.core.ledger.erasure import Erasure
-from interlock.core.notify.routing import Means, Routes
-from interlock.core.ports import Query, User
-from interlock.notify.channel import Never
+from interlock.core.notify.routing import ChannelCapabilities, Routes
+from interlock.core.ports import ApprovalQuery, User
+from interlock.notify.channel import DeliveryRejected
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import ADA, BOB, START, Clock, approve, pending
 
 DAY = 86_400_000
-MAIL = Routes({"mail": Means(personal=True)}, "mail")
+MAIL = Routes({"mail": ChannelCapabilities(personal=True)}, "mail")
 
 
 @pytest.fixture
-async def mail(parts: Parts) -> Set:
+async def mail(parts: AppServices) -> Set:
     made = Set(parts, MAIL, mail=Told())
     for name in ("ada", "bob"):
         await parts.store.put_user("default", User(name, "admin", email=f"{name}@example.com"), "ada")
@@ -28,7 +28,7 @@ async def mail(parts: Parts) -> Set:
     return made
 
 
-async def faults(parts: Parts) -> list[str]:
+async def faults(parts: AppServices) -> list[str]:
     return [str(fault) for fault in (await audit.verify(parts.store, "default")).faults]
 
 
@@ -36,18 +36,18 @@ def told(place: Place) -> list[tuple[str, str]]:
     return sorted(place.sql("select person, status from deliveries"))
 
 
-async def end(parts: Parts, approval_id: str) -> None:
+async def end(parts: AppServices, approval_id: str) -> None:
     """For good: a rejection that nobody can take back."""
     await parts.inbox.decide("default", approval_id, Reject("Not now."), BOB)
 
 
-async def erase(parts: Parts, erasure: Erasure) -> None:
+async def erase(parts: AppServices, erasure: Erasure) -> None:
     async for _ in parts.inbox.erase("default", erasure, ADA):
         pass
 
 
 async def test_deliveries_go_with_the_content_of_what_they_were_about(
-    mail: Set, parts: Parts, place: Place, clock: Clock
+    mail: Set, parts: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
     ended = await pending(parts)
     await mail.sweep()
@@ -61,7 +61,9 @@ async def test_deliveries_go_with_the_content_of_what_they_were_about(
     assert await faults(parts) == []
 
 
-async def test_what_is_told_of_what_still_waits_is_kept(mail: Set, parts: Parts, place: Place, clock: Clock) -> None:
+async def test_what_is_told_of_what_still_waits_is_kept(
+    mail: Set, parts: AppServices, place: Place, clock: Clock
+) -> None:
     await pending(parts)
     await mail.sweep()
     clock.forward(DAY)
@@ -71,11 +73,11 @@ async def test_what_is_told_of_what_still_waits_is_kept(mail: Set, parts: Parts,
 
 
 async def test_what_was_given_up_can_be_looked_at_for_thirty_days(
-    mail: Set, parts: Parts, place: Place, clock: Clock
+    mail: Set, parts: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
     approval_id = await pending(parts)
     await mail.sweep()
-    mail.channels["mail"].trouble = Never("No.")
+    mail.channels["mail"].trouble = DeliveryRejected("No.")
     await end(parts, approval_id)
     await mail.sweep()
     clock.forward(29 * DAY)
@@ -89,7 +91,7 @@ async def test_what_was_given_up_can_be_looked_at_for_thirty_days(
 
 
 async def test_an_erased_person_is_in_no_delivery_and_is_nobody_elsewhere(
-    mail: Set, parts: Parts, place: Place
+    mail: Set, parts: AppServices, place: Place
 ) -> None:  # R41
     approval_id = await pending(parts)
     await mail.sweep()
@@ -107,7 +109,9 @@ async def test_an_erased_person_is_in_no_delivery_and_is_nobody_elsewhere(
     assert await faults(parts) == []
 
 
-async def test_erasing_the_content_of_a_call_tells_nobody_of_it_again(mail: Set, parts: Parts, clock: Clock) -> None:
+async def test_erasing_the_content_of_a_call_tells_nobody_of_it_again(
+    mail: Set, parts: AppServices, clock: Clock
+) -> None:
     approval_id = await pending(parts)
     await mail.sweep()
     await end(parts, approval_id)
@@ -117,5 +121,5 @@ async def test_erasing_the_content_of_a_call_tells_nobody_of_it_again(mail: Set,
     await erase(parts, Erasure("approval", approval_id))
     await mail.sweep()
     assert len(mail.channels["mail"].heard) == said
-    assert (await parts.inbox.list("default", Query())).items[0].approval.erased_by
+    assert (await parts.inbox.list("default", ApprovalQuery())).items[0].approval.erased_by
     assert parts.clock() > START

@@ -2,11 +2,11 @@
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.app.stops import EDITS, Judged
+from interlock.app.bootstrap import AppServices
+from interlock.app.stops import EDITS, RecheckResult
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Edit, Reject, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import DeniedNow, Stale
 from interlock.core.outcome import Finished, Refused
 from interlock.core.ports import User
@@ -26,20 +26,20 @@ rules:
 """
 
 
-async def put(parts: Parts, policy: str) -> None:
+async def put(parts: AppServices, policy: str) -> None:
     await parts.put_policy("default", policy, "ada", {})
 
 
-async def row(parts: Parts, approval_id: str) -> Approval:
+async def row(parts: AppServices, approval_id: str) -> Approval:
     return (await parts.store.get("default", approval_id)).approval
 
 
-async def edit(parts: Parts, approval_id: str, args: bytes) -> Approval:
-    seen = Seen((await row(parts, approval_id)).args_sha256)
+async def edit(parts: AppServices, approval_id: str, args: bytes) -> Approval:
+    seen = Acknowledgement((await row(parts, approval_id)).args_sha256)
     return await parts.inbox.decide("default", approval_id, Edit(args, seen), BOB)
 
 
-async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(parts: Parts) -> None:
+async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     before = await row(parts, approval_id)
@@ -54,7 +54,7 @@ async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(parts
     assert await faults(parts) == []
 
 
-async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(parts: Parts) -> None:
+async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await put(parts, DENIES)
     with pytest.raises(DeniedNow, match="no more") as refused:
@@ -66,7 +66,7 @@ async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(parts: 
     assert await status(parts, approval_id) == "rejected"
 
 
-async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_not(parts: Parts) -> None:
+async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_not(parts: AppServices) -> None:
     approval_id = await pending(parts, args={"path": "/etc"})
     await put(parts, BY_PATH)
     with pytest.raises(DeniedNow):
@@ -78,7 +78,7 @@ async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_n
     assert (await parts.gate.start("default", approval_id, "runner")).args == b'{"path":"/tmp"}'
 
 
-async def test_what_runs_goes_on(parts: Parts) -> None:
+async def test_what_runs_goes_on(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     started = await parts.gate.start("default", approval_id, "attempt:key:once")
@@ -124,7 +124,7 @@ async def test_a_rule_about_teams_sees_those_of_the_requester(place: Place, cloc
         assert (await parts.gate.start("default", theirs, "runner")).fence == 1
 
 
-async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(parts: Parts) -> None:
+async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(parts: AppServices) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)
     approval_id = await pending(parts, requester="fay", teams=("finance",))
@@ -135,7 +135,7 @@ async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_o
         await parts.gate.start("default", approval_id, "runner")
 
 
-async def test_the_teams_of_a_removed_person_open_nothing(parts: Parts) -> None:
+async def test_the_teams_of_a_removed_person_open_nothing(parts: AppServices) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)
     approval_id = await pending(parts, requester="fay", teams=("finance",))
@@ -146,7 +146,7 @@ async def test_the_teams_of_a_removed_person_open_nothing(parts: Parts) -> None:
         await parts.gate.start("default", approval_id, "runner")
 
 
-async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: Parts) -> None:
+async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: AppServices) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)
     basis = parts.gate.stops.basis(parts.gate.policy)
@@ -166,7 +166,7 @@ rules:
 """
 
 
-async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(parts: Parts) -> None:
+async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(parts: AppServices) -> None:
     """A switch that names a tool ends the trust in what its program says that it does."""
     await put(parts, SWITCHED)
     shred = ToolSpec("shred", "write", declared=True)
@@ -177,7 +177,7 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(parts: P
         await parts.gate.start("default", approval_id, "runner")
 
 
-async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: Parts) -> None:
+async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     await put(parts, DENIES)
@@ -189,14 +189,14 @@ async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: Part
 
 
 async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The caller is told to look again. It was tried without an end once, each time deeper than the last."""
     tried: list[str] = []
 
-    async def judged(_: object, __: str, approval_id: str) -> Judged:
+    async def judged(_: object, __: str, approval_id: str) -> RecheckResult:
         tried.append(approval_id)
-        return Judged("0" * 64)
+        return RecheckResult("0" * 64)
 
     first, second = await pending(parts), await pending(parts, 2)
     await approve(parts, first)

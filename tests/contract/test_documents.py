@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.chat import document_folders as module
-from interlock.chat.document_folders import Folders, Looked, passages_of
-from interlock.chat.tool import Kit, Use
-from interlock.chat.tools.documents import PAGE, reads
+from interlock.chat.document_folders import FolderIndexer, ScanResult, split_passages
+from interlock.chat.tool import ToolContext, ToolInvocation
+from interlock.chat.tools.documents import PAGE_LENGTH, reads
 from interlock.core.errors import ToolFailed
 from interlock.storage.tables.documents import SqlDocuments
 from tests.places import Place
@@ -23,7 +23,7 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def documents(parts: Parts) -> SqlDocuments:
+def documents(parts: AppServices) -> SqlDocuments:
     return parts.store.documents("default")
 
 
@@ -43,17 +43,17 @@ def told() -> list[str]:
 
 
 @pytest.fixture
-def folders(handbook: Path, documents: SqlDocuments, told: list[str]) -> Folders:
-    return Folders([handbook], documents, told.append)
+def folders(handbook: Path, documents: SqlDocuments, told: list[str]) -> FolderIndexer:
+    return FolderIndexer([handbook], documents, told.append)
 
 
 class Asking:
-    def __init__(self, parts: Parts, documents: SqlDocuments) -> None:
-        kit = Kit("default", parts.store.records("default"), documents=documents)
+    def __init__(self, parts: AppServices, documents: SqlDocuments) -> None:
+        kit = ToolContext("default", parts.store.records("default"), documents=documents)
         self._tools = {tool.name: tool for tool in reads(kit)}
 
     async def search(self, query: str, **more: object) -> list[dict[str, object]]:
-        result = await self._tools["documents_search"].run(Use({"query": query, **more}, ""))
+        result = await self._tools["documents_search"].run(ToolInvocation({"query": query, **more}, ""))
         assert isinstance(result, dict)
         return list(result["results"])
 
@@ -61,13 +61,13 @@ class Asking:
         return [each["path"] for each in await self.search(query, **more)]
 
     async def read(self, path: str, **more: object) -> dict[str, object]:
-        result = await self._tools["documents_read"].run(Use({"path": path, **more}, ""))
+        result = await self._tools["documents_read"].run(ToolInvocation({"path": path, **more}, ""))
         assert isinstance(result, dict)
         return result
 
 
 @pytest.fixture
-async def asking(parts: Parts, documents: SqlDocuments, folders: Folders) -> Asking:
+async def asking(parts: AppServices, documents: SqlDocuments, folders: FolderIndexer) -> Asking:
     await folders.look()
     return Asking(parts, documents)
 
@@ -102,7 +102,7 @@ async def test_whatever_is_typed_is_only_words(asking: Asking, query: str) -> No
 
 
 async def test_what_has_more_of_the_words_comes_first_and_each_document_once(
-    asking: Asking, handbook: Path, folders: Folders
+    asking: Asking, handbook: Path, folders: FolderIndexer
 ) -> None:
     (handbook / "a.md").write_text("apple. " + "filler " * 50)
     (handbook / "b.md").write_text("apple pear. " + "filler " * 50)
@@ -118,7 +118,7 @@ async def test_words_that_every_text_has_count_only_where_there_are_no_others(as
     assert [each["path"] for each in found] in ([], ["handbook/holidays.md"])  # PostgreSQL does not know it at all
 
 
-async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Path, folders: Folders) -> None:
+async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Path, folders: FolderIndexer) -> None:
     (handbook / "long.md").write_text(
         "\n\n".join(f"Paragraph {n} is about nothing. " * 20 for n in range(100)) + "\n\nNeedle."
     )
@@ -131,14 +131,14 @@ async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Pa
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_document_is_read_page_by_page(asking: Asking, handbook: Path, folders: Folders) -> None:  # R9
+async def test_a_document_is_read_page_by_page(asking: Asking, handbook: Path, folders: FolderIndexer) -> None:  # R9
     text = "".join(f"Line {n} of a long file, with ümläuts.\n" for n in range(3_000))
     (handbook / "long.txt").write_text(text)
     await folders.look()
     read, offset = "", 0
     while True:
         page = await asking.read("handbook/long.txt", offset=offset)
-        assert len(str(page["text"])) <= PAGE
+        assert len(str(page["text"])) <= PAGE_LENGTH
         read += str(page["text"])
         if "next_offset" not in page:
             break
@@ -154,25 +154,25 @@ async def test_nothing_but_what_is_listed_is_read(asking: Asking, path: str, tmp
         await asking.read(path)
 
 
-async def test_documents_of_one_workspace_are_not_those_of_another(asking: Asking, parts: Parts) -> None:
+async def test_documents_of_one_workspace_are_not_those_of_another(asking: Asking, parts: AppServices) -> None:
     other = parts.store.documents("other")
     assert await other.search(["holiday"], 10) == []
     assert await other.read("handbook/holidays.md", 0, 10) is None
     assert await other.stamps() == {}
-    assert reads(Kit("other", parts.store.records("other"))) == ()
+    assert reads(ToolContext("other", parts.store.records("other"))) == ()
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
 
 
 async def test_only_what_changed_is_read_again(
-    folders: Folders, handbook: Path, asking: Asking, told: list[str]
+    folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
 ) -> None:
     assert told == ["Documents: 3 read, 0 gone."]
-    assert await folders.look() == Looked()
+    assert await folders.look() == ScanResult()
     (handbook / "holidays.md").write_text("There are forty days.")
     (handbook / "team.csv").unlink()
-    assert await folders.look() == Looked(1, 1)
+    assert await folders.look() == ScanResult(1, 1)
     assert await asking.paths("thirty") == []
     assert await asking.paths("lovelace") == []
     assert await asking.paths("forty") == ["handbook/holidays.md"]
@@ -181,7 +181,7 @@ async def test_only_what_changed_is_read_again(
 
 
 async def test_links_out_of_the_folder_are_not_followed(
-    folders: Folders, handbook: Path, tmp_path: Path, asking: Asking
+    folders: FolderIndexer, handbook: Path, tmp_path: Path, asking: Asking
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -191,12 +191,12 @@ async def test_links_out_of_the_folder_are_not_followed(
     (handbook / "inside.md").symlink_to(handbook / "holidays.md")
     (handbook / "loop.md").symlink_to(handbook / "loop.md")
     looked = await folders.look()
-    assert looked == Looked(1, 0, ("handbook/link.md is left out: it is a link out of the folder",))
+    assert looked == ScanResult(1, 0, ("handbook/link.md is left out: it is a link out of the folder",))
     assert await asking.paths("zebra") == []
     assert "handbook/inside.md" in await asking.paths("holiday")
 
 
-async def test_what_is_no_document_is_left_out(folders: Folders, handbook: Path, asking: Asking) -> None:
+async def test_what_is_no_document_is_left_out(folders: FolderIndexer, handbook: Path, asking: Asking) -> None:
     (handbook / ".git").mkdir()
     (handbook / ".git" / "config.txt").write_text("zebra")
     (handbook / ".env.txt").write_text("zebra")
@@ -213,7 +213,7 @@ async def test_what_is_no_document_is_left_out(folders: Folders, handbook: Path,
     assert await asking.paths("zebra") == []
 
 
-async def test_odd_bytes_are_read_as_well_as_can_be(folders: Folders, handbook: Path, asking: Asking) -> None:
+async def test_odd_bytes_are_read_as_well_as_can_be(folders: FolderIndexer, handbook: Path, asking: Asking) -> None:
     (handbook / "odd.txt").write_bytes(b"\xff\x00zebra\xc3\xa9 " + "\U0001f600".encode() + b" " + b"x" * 50_000)
     (handbook / "page.html").write_text("<p class='lion'>A <b>tiger</b> &amp; a bear</p>")
     await folders.look()
@@ -223,7 +223,7 @@ async def test_odd_bytes_are_read_as_well_as_can_be(folders: Folders, handbook: 
 
 
 async def test_a_folder_that_is_away_keeps_its_documents(
-    folders: Folders, handbook: Path, asking: Asking, told: list[str]
+    folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
 ) -> None:
     os.rename(handbook, f"{handbook}-elsewhere")
     assert (await folders.look()).dropped == 0
@@ -240,23 +240,23 @@ async def test_folders_of_one_name_and_single_files_stay_apart(
     (tmp_path / "b" / "handbook").mkdir(parents=True)
     (tmp_path / "b" / "handbook" / "holidays.md").write_text("other")
     (tmp_path / "one.md").write_text("alone")
-    await Folders([handbook, tmp_path / "b" / "handbook", tmp_path / "one.md"], documents, print).look()
+    await FolderIndexer([handbook, tmp_path / "b" / "handbook", tmp_path / "one.md"], documents, print).look()
     assert {"handbook/holidays.md", "handbook-2/holidays.md", "one.md"} <= set(await documents.stamps())
 
 
 async def test_two_that_look_at_once_come_to_the_same(
-    handbook: Path, place: Place, clock: Clock, parts: Parts, documents: SqlDocuments
+    handbook: Path, place: Place, clock: Clock, parts: AppServices, documents: SqlDocuments
 ) -> None:
     for number in range(20):
         (handbook / f"{number}.md").write_text(f"zebra {number} " * 2_000)
     async with opened(place, clock) as others:
-        both = [Folders([handbook], each.store.documents("default"), print) for each in (parts, others)]
+        both = [FolderIndexer([handbook], each.store.documents("default"), print) for each in (parts, others)]
         await asyncio.gather(*(each.look() for each in both))
     for number in range(20):
         excerpt = await documents.read(f"handbook/{number}.md", 0, 10**6)
         assert excerpt is not None
         assert excerpt.text == f"zebra {number} " * 2_000
-    assert await both[0].look() == Looked()
+    assert await both[0].look() == ScanResult()
 
 
 async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
@@ -285,9 +285,9 @@ async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
 
 
 async def test_it_looks_again_until_it_is_told_to_stop(
-    handbook: Path, folders: Folders, documents: SqlDocuments, told: list[str], monkeypatch: pytest.MonkeyPatch
+    handbook: Path, folders: FolderIndexer, documents: SqlDocuments, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(module, "SCAN_SECONDS", 0.01)
     stop = asyncio.Event()
     running = asyncio.create_task(folders.run(stop))
     await until(lambda: "Documents: 3 read, 0 gone." in told)
@@ -302,6 +302,6 @@ async def test_it_looks_again_until_it_is_told_to_stop(
     "text", ["", "short", "x" * 5_000, "word " * 2_000, "line\n" * 2_000, "paragraph " * 30 + "\n\n", "a\n\n" * 3_000]
 )
 def test_passages_make_up_the_text(text: str) -> None:
-    pieces = passages_of(text)
+    pieces = split_passages(text)
     assert "".join(pieces) == text
     assert all(0 < len(piece) <= 1_500 for piece in pieces)

@@ -9,16 +9,16 @@ import pytest
 
 from interlock import Interlock
 from interlock.app import audit
-from interlock.app.bootstrap import Parts, wire, wire_store
+from interlock.app.bootstrap import AppServices, build_services, build_services_from_store
 from interlock.app.worker import Worker
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Approve, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reject, Respond, Reviewer
 from interlock.core.errors import AlreadyStarted, Forbidden, InvalidRequest, LeaseLost, NotFound
 from interlock.core.ledger.chain import Entry
-from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.storage.tables import erasure as erasing
 from tests.places import Place
 from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
@@ -38,15 +38,17 @@ ALLOWS = "rules:\n  - {name: free, then: allow}\n"
 DROP = ToolSpec("drop_table", "destructive", describe="Drop {name}")
 
 
-async def erase(parts: Parts, scope: str, what: str, reviewer: Reviewer = ADA, *, dry_run: bool = False) -> Erased:
-    total = Erased()
+async def erase(
+    parts: AppServices, scope: str, what: str, reviewer: Reviewer = ADA, *, dry_run: bool = False
+) -> ErasureResult:
+    total = ErasureResult()
     erasure = Erasure(scope, what, "they asked for it")  # type: ignore[arg-type]
     async for erased in parts.inbox.erase("default", erasure, reviewer, dry_run=dry_run):
         total += erased
     return total
 
 
-async def succeeded(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
+async def succeeded(parts: AppServices, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
     approval_id = await pending(parts, number, spec, **more)
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r")
@@ -54,19 +56,19 @@ async def succeeded(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE,
     return approval_id
 
 
-async def entries(parts: Parts, kind: str = "") -> list[Entry]:
+async def entries(parts: AppServices, kind: str = "") -> list[Entry]:
     return [entry async for page in parts.store.entries("default") for entry in page if kind in ("", entry.kind)]
 
 
-async def erased_events(parts: Parts) -> list[Mapping[str, object]]:
+async def erased_events(parts: AppServices) -> list[Mapping[str, object]]:
     return [json.loads(entry.data) for entry in await entries(parts, "erased")]
 
 
-async def with_content(parts: Parts) -> set[int]:
+async def with_content(parts: AppServices) -> set[int]:
     return {entry.seq for entry in await entries(parts) if entry.content is not None}
 
 
-async def assert_sound(parts: Parts) -> None:
+async def assert_sound(parts: AppServices) -> None:
     assert (await audit.verify(parts.store, "default")).faults == ()
 
 
@@ -82,8 +84,8 @@ def places_of(place: Place, needle: str) -> list[str]:
     return sorted(found)
 
 
-def worker_of(parts: Parts, retention: int) -> Worker:
-    return wire_store(parts.store, retention=retention).worker
+def worker_of(parts: AppServices, retention: int) -> Worker:
+    return build_services_from_store(parts.store, retention=retention).worker
 
 
 async def queued(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
@@ -93,13 +95,13 @@ async def queued(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
     return task
 
 
-async def private_call(parts: Parts) -> tuple[str, str]:
+async def private_call(parts: AppServices) -> tuple[str, str]:
     """Somebody's name in every place that can hold one: id, and the digest that people saw."""
     approval_id = await pending(
         parts, 1, PAY, args={"to": f"{PRIVATE}\u202e", "key": f"k-{PRIVATE}"}, agent_says=f"for {PRIVATE}"
     )
     approval = (await parts.store.get("default", approval_id)).approval
-    seen = Seen(approval.args_sha256, approval.alarms, comment=f"as {PRIVATE} said")
+    seen = Acknowledgement(approval.args_sha256, approval.alarms, comment=f"as {PRIVATE} said")
     await parts.inbox.decide("default", approval_id, Approve(seen), BOB)
     execution = await parts.gate.start("default", approval_id, "r")
     payload = Payload(error=f"{PRIVATE} is unknown")
@@ -107,19 +109,19 @@ async def private_call(parts: Parts) -> tuple[str, str]:
     return approval_id, approval.args_sha256
 
 
-async def test_erasing_takes_the_content_out_of_every_table(parts: Parts, place: Place) -> None:  # R41, R49
+async def test_erasing_takes_the_content_out_of_every_table(parts: AppServices, place: Place) -> None:  # R41, R49
     approval_id, sha256 = await private_call(parts)
     nonce = (await parts.store.get("default", approval_id)).approval.subject.nonce
     assert places_of(place, PRIVATE) == ["approvals", "contents", "payloads"]
     assert "approvals" in places_of(place, sha256)
-    assert await erase(parts, "approval", approval_id) == Erased(1, 3)
+    assert await erase(parts, "approval", approval_id) == ErasureResult(1, 3)
     for needle in (PRIVATE, sha256, nonce, "bidi"):
         assert places_of(place, needle) == [], needle
     assert place.sql("select count(*) from payloads") == [(0,)]
     await assert_sound(parts)
 
 
-async def test_who_when_and_what_became_of_it_stay(parts: Parts, clock: Clock) -> None:  # R41
+async def test_who_when_and_what_became_of_it_stay(parts: AppServices, clock: Clock) -> None:  # R41
     approval_id, _ = await private_call(parts)
     before = (await parts.store.get("default", approval_id)).approval
     clock.forward(1)
@@ -141,7 +143,7 @@ async def test_who_when_and_what_became_of_it_stay(parts: Parts, clock: Clock) -
     ]
 
 
-async def test_the_event_says_which_entries_and_for_whom(parts: Parts) -> None:  # R49
+async def test_the_event_says_which_entries_and_for_whom(parts: AppServices) -> None:  # R49
     approval_id, _ = await private_call(parts)
     await pending(parts, 2)
     before = await with_content(parts)
@@ -153,7 +155,7 @@ async def test_the_event_says_which_entries_and_for_whom(parts: Parts) -> None: 
     assert before - await with_content(parts) == {1, 2, 4}
 
 
-async def test_the_card_says_that_the_content_was_erased(parts: Parts) -> None:
+async def test_the_card_says_that_the_content_was_erased(parts: AppServices) -> None:
     approval_id, _ = await private_call(parts)
     await erase(parts, "approval", approval_id)
     view = await parts.inbox.show("default", approval_id)
@@ -163,7 +165,9 @@ async def test_the_card_says_that_the_content_was_erased(parts: Parts) -> None:
     assert [entry.content for entry in view.timeline] == [None] * 4
 
 
-async def test_a_call_that_comes_back_gets_its_outcome_without_the_result(parts: Parts, clock: Clock) -> None:  # R24
+async def test_a_call_that_comes_back_gets_its_outcome_without_the_result(
+    parts: AppServices, clock: Clock
+) -> None:  # R24
     done, answered, refused = await succeeded(parts, 1), await pending(parts, 2), await pending(parts, 3)
     await parts.inbox.decide("default", answered, Respond("Use the other one."), BOB)
     await parts.inbox.decide("default", refused, Reject("No, harriet."), BOB)
@@ -179,7 +183,7 @@ async def test_a_call_that_comes_back_gets_its_outcome_without_the_result(parts:
         await parts.gate.start("default", done, "r")
 
 
-async def test_what_has_not_ended_is_left_and_told(parts: Parts) -> None:
+async def test_what_has_not_ended_is_left_and_told(parts: AppServices) -> None:
     waiting, allowed, runs, unsure, undoable = [await pending(parts, n, thread_id="t") for n in range(5)]
     for approval_id in (allowed, runs, unsure):
         await approve(parts, approval_id)
@@ -203,51 +207,51 @@ async def test_what_has_not_ended_is_left_and_told(parts: Parts) -> None:
     assert await status(parts, undoable) == "pending"
 
 
-async def test_what_is_gone_is_not_erased_again(parts: Parts) -> None:
+async def test_what_is_gone_is_not_erased_again(parts: AppServices) -> None:
     approval_id = await succeeded(parts)
     await erase(parts, "approval", approval_id)
     before = await kinds(parts)
-    assert await erase(parts, "approval", approval_id) == Erased()
+    assert await erase(parts, "approval", approval_id) == ErasureResult()
     assert await kinds(parts) == before
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(parts: Parts) -> None:
+async def test_a_dry_run_tells_the_same_and_changes_nothing(parts: AppServices) -> None:
     approval_id = await succeeded(parts, thread_id="t")
     waiting = await pending(parts, 2, thread_id="t")
     before = await parts.store.head("default")
     told = await erase(parts, "thread", "t", dry_run=True)
-    assert told == Erased(1, 3, ((waiting, "pending"),))
+    assert told == ErasureResult(1, 3, ((waiting, "pending"),))
     assert await parts.store.head("default") == before
     assert (await parts.store.get("default", approval_id)).payload.result == b'"ok"'
     assert await erase(parts, "thread", "t") == told
 
 
 async def test_a_thread_is_erased_in_lots_and_the_others_stay(
-    parts: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "LOT", 3)
+    monkeypatch.setattr(erasing, "BATCH_SIZE", 3)
     for number in range(8):
         clock.forward(1)
         await succeeded(parts, number, thread_id="t")
     other = await succeeded(parts, "other", thread_id="u")
-    assert await erase(parts, "thread", "t") == Erased(8, 24)
+    assert await erase(parts, "thread", "t") == ErasureResult(8, 24)
     assert [event["approvals"] for event in await erased_events(parts)] == [3, 3, 2]
     assert (await parts.store.get("default", other)).payload.args is not None
     await assert_sound(parts)
 
 
 async def test_an_erasure_that_was_interrupted_is_run_again(
-    parts: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "LOT", 2)
+    monkeypatch.setattr(erasing, "BATCH_SIZE", 2)
     for number in range(5):
         clock.forward(1)
         await succeeded(parts, number, thread_id="t")
     async for erased in parts.inbox.erase("default", Erasure("thread", "t"), ADA):
-        assert erased == Erased(2, 6)
+        assert erased == ErasureResult(2, 6)
         break
     await assert_sound(parts)
-    assert await erase(parts, "thread", "t") == Erased(3, 9)
+    assert await erase(parts, "thread", "t") == ErasureResult(3, 9)
     await assert_sound(parts)
 
 
@@ -255,7 +259,9 @@ async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(place
     async with opened(place, clock, RULES) as parts:
         asked = await succeeded(parts, 1, requester="zoe")
         decided = await pending(parts, 2, requester="yan")
-        await parts.inbox.decide("default", decided, Reject("zoe-reason", Seen(comment="zoe-comment")), Reviewer("zoe"))
+        await parts.inbox.decide(
+            "default", decided, Reject("zoe-reason", Acknowledgement(comment="zoe-comment")), Reviewer("zoe")
+        )
         by_bob = await pending(parts, 3, requester="yan")
         await parts.inbox.decide("default", by_bob, Reject("bob-reason"), BOB)
         for number, requester in enumerate(("zoe", "yan")):
@@ -274,33 +280,35 @@ async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(place
         assert places_of(place, "bob-reason") == ["approvals", "contents"]
         assert places_of(place, "yan-table") == ["contents"]
         await assert_sound(parts)
-        assert await erase(parts, "person", "zoe") == Erased()
+        assert await erase(parts, "person", "zoe") == ErasureResult()
 
 
-async def test_what_a_person_said_about_an_open_call_is_left_and_told(parts: Parts) -> None:
+async def test_what_a_person_said_about_an_open_call_is_left_and_told(parts: AppServices) -> None:
     approval_id = await pending(parts, requester="yan")
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256, comment="fine by zoe")
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256, comment="fine by zoe")
     await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("zoe"))
-    assert await erase(parts, "person", "zoe") == Erased(open=((approval_id, "approved"),))
+    assert await erase(parts, "person", "zoe") == ErasureResult(open=((approval_id, "approved"),))
     execution = await parts.gate.start("default", approval_id, "r")
     await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await erase(parts, "person", "zoe") == Erased(0, 1)
+    assert await erase(parts, "person", "zoe") == ErasureResult(0, 1)
     after = (await parts.store.get("default", approval_id)).approval
     assert after.decision is not None
     assert (after.decision.by, after.decision.comment, after.erased_by) == ("zoe", "", "")
 
 
-async def test_an_admin_who_forgets_themselves_comes_to_an_end(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erasing, "ENTRIES", 2)
+async def test_an_admin_who_forgets_themselves_comes_to_an_end(
+    parts: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "ENTRIES_PER_BATCH", 2)
     for number in range(5):
         rejected = await pending(parts, number)
-        await parts.inbox.decide("default", rejected, Reject("by ada", Seen()), ADA)
+        await parts.inbox.decide("default", rejected, Reject("by ada", Acknowledgement()), ADA)
     await parts.store.put_policy("default", "0" * 64, "version: 1", "ada", "a reason")
     erased = await asyncio.wait_for(erase(parts, "person", "ada"), 30)
     assert (erased.entries, len(erased.open)) == (1, 5)
 
 
-async def test_only_admins_erase(parts: Parts) -> None:
+async def test_only_admins_erase(parts: AppServices) -> None:
     approval_id = await succeeded(parts)
     for reviewer in (BOB, Reviewer("x", "viewer"), Reviewer("y", "agent")):
         with pytest.raises(Forbidden, match="Ask an admin"):
@@ -309,31 +317,31 @@ async def test_only_admins_erase(parts: Parts) -> None:
 
 
 @pytest.mark.parametrize("scope", ["approval", "thread", "person", "retention"])
-async def test_nothing_named_is_nothing_erased(parts: Parts, scope: str) -> None:
+async def test_nothing_named_is_nothing_erased(parts: AppServices, scope: str) -> None:
     await succeeded(parts)
     with pytest.raises(InvalidRequest, match="Say what to erase"):
         await erase(parts, scope, "")
     assert "erased" not in await kinds(parts)
 
 
-async def test_what_is_not_there_cannot_be_erased(parts: Parts) -> None:
+async def test_what_is_not_there_cannot_be_erased(parts: AppServices) -> None:
     await succeeded(parts)
     with pytest.raises(NotFound):
         await erase(parts, "approval", "nowhere")
-    assert await erase(parts, "thread", "nowhere") == Erased()
-    assert await erase(parts, "person", "nobody") == Erased()
+    assert await erase(parts, "thread", "nowhere") == ErasureResult()
+    assert await erase(parts, "person", "nobody") == ErasureResult()
     assert "erased" not in await kinds(parts)
 
 
-async def test_another_workspace_is_left_alone(parts: Parts) -> None:
+async def test_another_workspace_is_left_alone(parts: AppServices) -> None:
     other = await parts.gate.check(call(1, workspace="other", thread_id="t"), WRITE)
     assert isinstance(other, Waiting)
     await parts.gate.cancel("other", other.approval_id, "agent")
-    assert await erase(parts, "thread", "t") == Erased()
+    assert await erase(parts, "thread", "t") == ErasureResult()
     assert (await parts.store.get("other", other.approval_id)).payload.args is not None
 
 
-async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(parts: Parts, place: Place) -> None:
+async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(parts: AppServices, place: Place) -> None:
     """The batch waits behind somebody else's lock until both are in it."""
     approval_id = await pending(parts)
     await approve(parts, approval_id)
@@ -345,7 +353,7 @@ async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(parts: 
         others = [await queued(each) for each in (finish, erase(parts, "approval", approval_id))]
         again = await queued(parts.gate.check(call(1), WRITE))
     await first
-    assert (await asyncio.gather(*others))[1] == Erased(1, 3)
+    assert (await asyncio.gather(*others))[1] == ErasureResult(1, 3)
     assert await again == Finished("failed", None, "", approval_id)
     assert places_of(place, "harriet") == []
     await assert_sound(parts)
@@ -355,17 +363,17 @@ async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(parts: 
 
 
 @pytest.fixture
-async def patient(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def patient(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     """Nothing expires here while a test lets days pass."""
     async with opened(place, clock, RULES) as doors:
         yield doors
 
 
-async def is_kept(parts: Parts, approval_id: str) -> bool:
+async def is_kept(parts: AppServices, approval_id: str) -> bool:
     return (await parts.store.get("default", approval_id)).payload.args is not None
 
 
-async def test_what_ended_long_enough_ago_is_forgotten(patient: Parts, place: Place, clock: Clock) -> None:  # R49
+async def test_what_ended_long_enough_ago_is_forgotten(patient: AppServices, place: Place, clock: Clock) -> None:  # R49
     old, waiting = await succeeded(patient, 1), await pending(patient, 2)
     await patient.gate.check(call("d", {"name": "customers"}, tool="drop_table"), DROP)
     clock.forward(HOUR)
@@ -381,7 +389,7 @@ async def test_what_ended_long_enough_ago_is_forgotten(patient: Parts, place: Pl
     await assert_sound(patient)
 
 
-async def test_what_retention_took_is_in_the_ledger_without_content(patient: Parts, clock: Clock) -> None:  # R49
+async def test_what_retention_took_is_in_the_ledger_without_content(patient: AppServices, clock: Clock) -> None:  # R49
     await succeeded(patient)
     before = await with_content(patient)
     clock.forward(2 * DAY)
@@ -395,7 +403,7 @@ async def test_what_retention_took_is_in_the_ledger_without_content(patient: Par
     assert (await kinds(patient)).count("erased") == 1  # retention does not go on about itself
 
 
-async def test_without_a_retention_everything_is_kept(patient: Parts, clock: Clock) -> None:
+async def test_without_a_retention_everything_is_kept(patient: AppServices, clock: Clock) -> None:
     approval_id = await succeeded(patient)
     clock.forward(3_650 * DAY)
     assert await patient.worker.sweep() == 0
@@ -412,10 +420,12 @@ async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> No
 
     async with lock:
         assert await delete_file(path="/harriet") == "deleted /harriet"
-        store = wire(place.url).store
+        store = build_services(place.url).store
         await store.open()
         async with store.watch("default") as watch, asyncio.timeout(30):
-            while not (erased := [s.approval.erased_by for s in (await store.list("default", Query())).items])[0]:
+            while not (erased := [s.approval.erased_by for s in (await store.list("default", ApprovalQuery())).items])[
+                0
+            ]:
                 await watch.changed(0.1)
         await store.close()
     assert erased == ["interlock"]
@@ -427,7 +437,7 @@ def test_a_duration_that_is_none_is_refused() -> None:
         Interlock("sqlite:///never.db", retention="a while")
 
 
-async def test_policies_users_and_grants_keep_their_reasons(patient: Parts, clock: Clock) -> None:
+async def test_policies_users_and_grants_keep_their_reasons(patient: AppServices, clock: Clock) -> None:
     await patient.store.put_policy("default", "0" * 64, RULES, "ada", "a reason")
     await succeeded(patient)
     clock.forward(2 * DAY)
@@ -438,7 +448,9 @@ async def test_policies_users_and_grants_keep_their_reasons(patient: Parts, cloc
     ]
 
 
-async def test_why_something_was_erased_is_forgotten_in_its_turn(patient: Parts, place: Place, clock: Clock) -> None:
+async def test_why_something_was_erased_is_forgotten_in_its_turn(
+    patient: AppServices, place: Place, clock: Clock
+) -> None:
     await succeeded(patient, requester="zoe")
     await erase(patient, "person", "zoe")
     assert places_of(place, "they asked for it") == ["contents"]
@@ -448,7 +460,7 @@ async def test_why_something_was_erased_is_forgotten_in_its_turn(patient: Parts,
     await assert_sound(patient)
 
 
-async def test_a_rejection_is_kept_until_it_cannot_be_undone(patient: Parts, clock: Clock) -> None:
+async def test_a_rejection_is_kept_until_it_cannot_be_undone(patient: AppServices, clock: Clock) -> None:
     approval_id, worker = await pending(patient), worker_of(patient, 0)
     await patient.inbox.decide("default", approval_id, Reject("No."), BOB)
     clock.forward(1)
@@ -462,7 +474,7 @@ async def test_a_rejection_is_kept_until_it_cannot_be_undone(patient: Parts, clo
     await assert_sound(patient)
 
 
-async def test_a_rejection_that_was_undone_begins_anew(patient: Parts, clock: Clock) -> None:
+async def test_a_rejection_that_was_undone_begins_anew(patient: AppServices, clock: Clock) -> None:
     approval_id, worker = await pending(patient), worker_of(patient, DAY)
     await patient.inbox.decide("default", approval_id, Reject("No."), BOB)
     await patient.inbox.undo("default", approval_id, BOB)
@@ -476,7 +488,7 @@ async def test_a_rejection_that_was_undone_begins_anew(patient: Parts, clock: Cl
 
 
 async def test_what_is_reported_after_the_erasure_is_forgotten_later(
-    patient: Parts, place: Place, clock: Clock
+    patient: AppServices, place: Place, clock: Clock
 ) -> None:
     approval_id, worker = await pending(patient), worker_of(patient, DAY)
     await approve(patient, approval_id)
@@ -496,10 +508,10 @@ async def test_what_is_reported_after_the_erasure_is_forgotten_later(
 
 
 async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
-    patient: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    patient: AppServices, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "LOT", 2)
-    monkeypatch.setattr("interlock.app.worker.FORGET_MOST", 5)
+    monkeypatch.setattr(erasing, "BATCH_SIZE", 2)
+    monkeypatch.setattr("interlock.app.worker.MAX_FORGET_BATCHES", 5)
     for number in range(25):
         await succeeded(patient, number)
     clock.forward(2 * DAY)
@@ -509,8 +521,10 @@ async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
     await assert_sound(patient)
 
 
-async def test_a_full_lot_does_not_wait_for_more(patient: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erasing, "ENTRIES", 9)
+async def test_a_full_lot_does_not_wait_for_more(
+    patient: AppServices, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "ENTRIES_PER_BATCH", 9)
     for number in range(3):
         await succeeded(patient, number)
     clock.forward(DAY + 1)
@@ -528,7 +542,7 @@ async def test_two_workers_forget_everything_once(place: Place, clock: Clock) ->
         await assert_sound(one)
 
 
-async def test_every_workspace_is_swept(patient: Parts, clock: Clock) -> None:
+async def test_every_workspace_is_swept(patient: AppServices, clock: Clock) -> None:
     ids = {}
     for workspace in ("default", "other"):
         outcome = await patient.gate.check(call(1, workspace=workspace), WRITE)
@@ -541,7 +555,9 @@ async def test_every_workspace_is_swept(patient: Parts, clock: Clock) -> None:
         assert (await patient.store.get(workspace, approval_id)).payload == Payload()
 
 
-async def test_a_row_that_somebody_deleted_does_not_stop_the_others(patient: Parts, place: Place, clock: Clock) -> None:
+async def test_a_row_that_somebody_deleted_does_not_stop_the_others(
+    patient: AppServices, place: Place, clock: Clock
+) -> None:
     gone, there = await succeeded(patient, 1), await succeeded(patient, 2)
     place.sql("delete from approvals where id = ?", gone)
     clock.forward(2 * DAY)

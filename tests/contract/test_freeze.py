@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.app.gate import uuid7
-from interlock.core.approval.timers import timetable
+from interlock.core.approval.timers import pending_timers
 from interlock.core.call import Caller
 from interlock.core.decision import Reject
 from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
@@ -38,7 +38,7 @@ def key(name: str) -> Caller:
     return Caller(owner=f"key:{name}", owners=frozenset({f"key:{name}"}), agents=(name,), credential=name)
 
 
-async def frozen(parts: Parts, scope: str = "workspace", name: str = "", reason: str = "Stop it.") -> Freeze:
+async def frozen(parts: AppServices, scope: str = "workspace", name: str = "", reason: str = "Stop it.") -> Freeze:
     draft = Freeze(
         id=uuid7(parts.clock()),
         workspace="default",
@@ -53,24 +53,24 @@ async def frozen(parts: Parts, scope: str = "workspace", name: str = "", reason:
     return made
 
 
-async def released(parts: Parts, freeze: Freeze) -> Freeze:
+async def released(parts: AppServices, freeze: Freeze) -> Freeze:
     done = await parts.store.freezes.release("default", freeze.id, "ada", "All is well.")
     await parts.store.freezes.settle("default", freeze.id)
     await parts.follow_policy("default", {})
     return done
 
 
-async def approved(parts: Parts, number: int | str = 1, **more: object) -> str:
+async def approved(parts: AppServices, number: int | str = 1, **more: object) -> str:
     approval_id = await pending(parts, number, **more)
     await approve(parts, approval_id)
     return approval_id
 
 
-async def start(parts: Parts, approval_id: str, runner: str = RUNNER) -> int:
+async def start(parts: AppServices, approval_id: str, runner: str = RUNNER) -> int:
     return (await parts.gate.start("default", approval_id, runner)).fence
 
 
-async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_release(parts: Parts) -> None:
+async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_release(parts: AppServices) -> None:
     approval_id = await approved(parts)
     freeze = await frozen(parts)
     with pytest.raises(Frozen, match=r"Stop it\.") as refused:
@@ -85,7 +85,7 @@ async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_rel
     assert await faults(parts) == []
 
 
-async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: Parts) -> None:
+async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: AppServices) -> None:
     running, waiting = await approved(parts, 1), await pending(parts, 2)
     fence = await start(parts, running)
     await frozen(parts)
@@ -96,7 +96,7 @@ async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: Pa
     assert await faults(parts) == []
 
 
-async def test_a_start_that_is_sent_again_is_answered_as_before(parts: Parts) -> None:
+async def test_a_start_that_is_sent_again_is_answered_as_before(parts: AppServices) -> None:
     approval_id = await approved(parts)
     assert await start(parts, approval_id, "attempt:key1:once") == 1
     await frozen(parts)
@@ -105,7 +105,7 @@ async def test_a_start_that_is_sent_again_is_answered_as_before(parts: Parts) ->
         await start(parts, approval_id, "attempt:key1:twice")
 
 
-async def test_new_calls_are_refused_with_the_reason_reads_too(parts: Parts) -> None:
+async def test_new_calls_are_refused_with_the_reason_reads_too(parts: AppServices) -> None:
     await frozen(parts)
     for spec, number in ((WRITE, 1), (READ, 2)):
         outcome = await parts.gate.check(call(number, tool=spec.name), spec)
@@ -114,7 +114,7 @@ async def test_new_calls_are_refused_with_the_reason_reads_too(parts: Parts) -> 
     assert (await kinds(parts))[-3:] == ["frozen", "denied", "denied"]
 
 
-async def test_a_flood_of_frozen_reads_leaves_few_entries(parts: Parts, clock: Clock) -> None:
+async def test_a_flood_of_frozen_reads_leaves_few_entries(parts: AppServices, clock: Clock) -> None:
     await frozen(parts)
     for number in range(100):
         assert isinstance(await parts.gate.check(call(number, tool=READ.name), READ), Refused)
@@ -124,7 +124,7 @@ async def test_a_flood_of_frozen_reads_leaves_few_entries(parts: Parts, clock: C
     assert (await kinds(parts)).count("denied") == 61
 
 
-async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: Parts) -> None:
+async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await frozen(parts)
     outcome = await parts.gate.check(call(), WRITE)
@@ -141,14 +141,14 @@ async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: Parts) -
     ],
 )
 async def test_a_freeze_stops_its_scope_alone(
-    parts: Parts, scope: str, name: str, inside: dict[str, object], outside: dict[str, object]
+    parts: AppServices, scope: str, name: str, inside: dict[str, object], outside: dict[str, object]
 ) -> None:
     await frozen(parts, scope, name)
     assert isinstance(await parts.gate.check(call(1, **inside), WRITE), Refused)
     assert not isinstance(await parts.gate.check(call(2, **outside), WRITE), Refused)
 
 
-async def test_a_frozen_key_starts_nothing_and_proposes_nothing(parts: Parts) -> None:
+async def test_a_frozen_key_starts_nothing_and_proposes_nothing(parts: AppServices) -> None:
     approval_id = await approved(parts)
     freeze = await frozen(parts, "key", "key1")
     with pytest.raises(Frozen):
@@ -174,7 +174,7 @@ async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(place: P
             await start(parts, approval_id, "attempt:key2:x")
 
 
-async def chain(parts: Parts) -> list[str]:
+async def chain(parts: AppServices) -> list[str]:
     """The ids of a key and of two that replaced it."""
     first, _ = await parts.accounts.create_key("default", "bot", "agent", "ada")
     second, _ = await parts.accounts.rotate_key("default", first.id, "ada")
@@ -188,7 +188,7 @@ def rotated(key_id: str, root: str) -> Caller:
 
 # R59
 @pytest.mark.parametrize("named", [0, 1, 2])
-async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(parts: Parts, named: int) -> None:
+async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(parts: AppServices, named: int) -> None:
     keys, others = await chain(parts), await chain(parts)
     approval_id = await approved(parts, agent="other")
     freeze = await frozen(parts, "key", keys[named])
@@ -244,7 +244,7 @@ async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place:
         assert await faults(parts) == []
 
 
-async def test_what_was_approved_can_be_started_for_as_long_after_the_release(parts: Parts, clock: Clock) -> None:
+async def test_what_was_approved_can_be_started_for_as_long_after_the_release(parts: AppServices, clock: Clock) -> None:
     approval_id = await approved(parts)
     before = (await parts.store.get("default", approval_id)).approval.start_by
     clock.forward(MINUTE)
@@ -260,7 +260,7 @@ async def test_what_was_approved_can_be_started_for_as_long_after_the_release(pa
     assert await faults(parts) == []
 
 
-async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(parts: Parts, clock: Clock) -> None:
+async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     freeze = await frozen(parts)
     clock.forward(60 * MINUTE)
@@ -297,11 +297,13 @@ async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_ti
         for each in (early, late):
             approval = (await parts.store.get("default", each)).approval
             assert (approval.status, approval.expires_at) == ("pending", START + 60 * MINUTE)
-            assert [due.at - START for due in timetable(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
+            assert [due.at - START for due in pending_timers(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
         assert await faults(parts) == []
 
 
-async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(parts: Parts, clock: Clock) -> None:
+async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(
+    parts: AppServices, clock: Clock
+) -> None:
     approval_id = await pending(parts)
     await parts.inbox.decide("default", approval_id, Reject("No."), BOB)
     freeze = await frozen(parts)
@@ -311,7 +313,7 @@ async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(
     assert "deferred" not in await kinds(parts)
 
 
-async def test_freezes_that_overlap_move_a_deadline_once(parts: Parts, clock: Clock) -> None:
+async def test_freezes_that_overlap_move_a_deadline_once(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     expires_at = (await parts.store.get("default", approval_id)).approval.expires_at
     first = await frozen(parts)
@@ -365,7 +367,7 @@ async def test_two_admins_at_once_make_one_freeze_and_release_it_once(place: Pla
         assert await one.store.freezes.open("default") == ()
 
 
-async def test_a_freeze_needs_a_reason_and_fits_its_scope(parts: Parts) -> None:
+async def test_a_freeze_needs_a_reason_and_fits_its_scope(parts: AppServices) -> None:
     for scope, name, reason in (("workspace", "", " "), ("workspace", "x", "Why"), ("agent", "", "Why")):
         with pytest.raises(InvalidRequest):
             await frozen(parts, scope, name, reason)
@@ -377,7 +379,7 @@ async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Pla
     async with opened(place, clock) as one, opened(place, clock) as two:
         ids = await asyncio.gather(*(approved(one, number) for number in range(24)))
 
-        async def tries(parts: Parts, approval_id: str) -> str:
+        async def tries(parts: AppServices, approval_id: str) -> str:
             try:
                 await start(parts, approval_id)
             except (Frozen, AlreadyStarted) as error:
@@ -398,7 +400,7 @@ async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Pla
         assert await faults(one) == []
 
 
-async def test_the_entries_say_what_was_frozen_and_why(parts: Parts) -> None:
+async def test_the_entries_say_what_was_frozen_and_why(parts: AppServices) -> None:
     freeze = await frozen(parts, "tool", "delete_file")
     await released(parts, freeze)
     entries = [each async for chunk in parts.store.entries("default") for each in chunk if "frozen" in each.kind]
@@ -408,7 +410,7 @@ async def test_the_entries_say_what_was_frozen_and_why(parts: Parts) -> None:
     assert (await parts.store.freezes.every("default"))[0].released_by == "ada"
 
 
-async def test_a_clock_that_went_back_shortens_no_deadline(parts: Parts, clock: Clock) -> None:
+async def test_a_clock_that_went_back_shortens_no_deadline(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     clock.forward(10_000)
     freeze = await frozen(parts)

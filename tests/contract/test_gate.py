@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.approval.execute import MAX_LATE
+from interlock.app.bootstrap import AppServices
+from interlock.core.approval.execute import MAX_LATE_REPORTS
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
-from interlock.core.decision import Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
     AlreadyStarted,
     BindingBroken,
@@ -22,7 +22,7 @@ from interlock.core.errors import (
 )
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
-from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
+from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, refusal_message
 from tests.afar import from_afar, is_afar, known_as
 from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
@@ -31,7 +31,7 @@ LATER = START + 3_600_000
 
 
 @pytest.fixture(params=["here", "afar"])
-async def parts(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def parts(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     """The gate of this process, and the same behind a server."""
     async with opened(place, clock) as doors:
         if request.param == "here":
@@ -41,7 +41,7 @@ async def parts(request: pytest.FixtureRequest, place: Place, clock: Clock) -> A
             yield others
 
 
-async def test_a_read_passes_and_leaves_only_a_number(parts: Parts) -> None:  # R1, R15
+async def test_a_read_passes_and_leaves_only_a_number(parts: AppServices) -> None:  # R1, R15
     for number in range(3):
         outcome = await parts.gate.check(call(number, tool="read_file"), READ)
         assert outcome == Proceed(b'{"path":"/tmp/x"}')
@@ -50,7 +50,7 @@ async def test_a_read_passes_and_leaves_only_a_number(parts: Parts) -> None:  # 
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_writes_destructive_and_unknown_tools_ask(parts: Parts) -> None:  # R1
+async def test_writes_destructive_and_unknown_tools_ask(parts: AppServices) -> None:  # R1
     for effect in ("write", "destructive", ""):
         outcome = await parts.gate.check(call(effect or "x", tool="t"), ToolSpec("t", effect))
         assert isinstance(outcome, Waiting), effect
@@ -71,7 +71,7 @@ async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Cl
         assert await faults(parts) == []
 
 
-async def test_an_attempt_that_is_sent_twice_starts_once(parts: Parts) -> None:  # R24, R46
+async def test_an_attempt_that_is_sent_twice_starts_once(parts: AppServices) -> None:  # R24, R46
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     twice = [parts.gate.start("default", approval_id, "attempt:1") for _ in range(2)]
@@ -94,11 +94,13 @@ async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(place: P
     async with opened(place, clock, rules) as parts:
         outcome = await parts.gate.check(call(), WRITE)
         assert outcome == Refused("Not here.", "denied")
-        assert declined(outcome, "delete_file")["error"] == "Access denied: Not here."
+        assert refusal_message(outcome, "delete_file")["error"] == "Access denied: Not here."
         assert await kinds(parts) == ["policy_changed", "denied"]
 
 
-async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(parts: Parts, clock: Clock) -> None:  # R24
+async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(
+    parts: AppServices, clock: Clock
+) -> None:  # R24
     approval_id = await pending(parts)
     await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
     clock.forward(8_000)
@@ -110,27 +112,27 @@ async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(parts
     assert await parts.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
 
 
-async def test_a_known_call_id_with_other_arguments_is_refused(parts: Parts) -> None:
+async def test_a_known_call_id_with_other_arguments_is_refused(parts: AppServices) -> None:
     await pending(parts)
     for other in (call(1, {"path": "/"}), call(1, tool="other")):
         with pytest.raises(CallMismatch):
             await parts.gate.check(other, ToolSpec(other.tool, "destructive"))
 
 
-async def test_a_replay_after_an_edit_is_still_the_same_call(parts: Parts) -> None:  # R50
+async def test_a_replay_after_an_edit_is_still_the_same_call(parts: AppServices) -> None:  # R50
     approval_id = await pending(parts)
     sha = (await parts.store.get("default", approval_id)).approval.args_sha256
-    await parts.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Seen(sha)), BOB)
+    await parts.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Acknowledgement(sha)), BOB)
     assert await parts.gate.check(call(), WRITE) == Proceed(b'{"path":"/tmp/y"}', approval_id)
 
 
-async def test_twenty_replays_at_once_make_one_approval(parts: Parts) -> None:  # R24
+async def test_twenty_replays_at_once_make_one_approval(parts: AppServices) -> None:  # R24
     outcomes = await asyncio.gather(*(parts.gate.check(call(), WRITE) for _ in range(20)))
     assert len({outcome.approval_id for outcome in outcomes if isinstance(outcome, Waiting)}) == 1
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_what_runs_is_what_was_approved_to_the_byte(parts: Parts) -> None:  # R47
+async def test_what_runs_is_what_was_approved_to_the_byte(parts: AppServices) -> None:  # R47
     args = {"path": "ünï", "n": 12345678901234567890123, "x": 1.0, "list": [True, None, "1", 1]}
     approval_id = await pending(parts, args=args)
     await approve(parts, approval_id)
@@ -140,7 +142,7 @@ async def test_what_runs_is_what_was_approved_to_the_byte(parts: Parts) -> None:
     assert stored.approval.args_sha256 == digest(execution.args)
 
 
-async def test_only_one_of_fifty_starts_wins(parts: Parts) -> None:  # R46
+async def test_only_one_of_fifty_starts_wins(parts: AppServices) -> None:  # R46
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     starts = (parts.gate.start("default", approval_id, f"r{n}") for n in range(50))
@@ -149,7 +151,7 @@ async def test_only_one_of_fifty_starts_wins(parts: Parts) -> None:  # R46
     assert sum(isinstance(result, AlreadyStarted) for result in results) == 49
 
 
-async def test_a_start_without_approval_is_refused(parts: Parts, clock: Clock) -> None:
+async def test_a_start_without_approval_is_refused(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     with pytest.raises(NotApproved):
         await parts.gate.start("default", approval_id, "r")
@@ -159,7 +161,7 @@ async def test_a_start_without_approval_is_refused(parts: Parts, clock: Clock) -
         await parts.gate.start("default", approval_id, "r")
 
 
-async def test_consent_does_not_keep(parts: Parts, clock: Clock) -> None:
+async def test_consent_does_not_keep(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     clock.forward(3_600_000)
@@ -169,7 +171,7 @@ async def test_consent_does_not_keep(parts: Parts, clock: Clock) -> None:
     assert await faults(parts) == []
 
 
-async def test_altered_bytes_do_not_start(parts: Parts, place: Place) -> None:  # R47
+async def test_altered_bytes_do_not_start(parts: AppServices, place: Place) -> None:  # R47
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     place.sql("update payloads set args = ?", b'{"path":"/"}')
@@ -178,7 +180,7 @@ async def test_altered_bytes_do_not_start(parts: Parts, place: Place) -> None:  
     assert await status(parts, approval_id) == "approved"
 
 
-async def test_a_changed_tool_definition_voids_the_approval(parts: Parts) -> None:  # R47
+async def test_a_changed_tool_definition_voids_the_approval(parts: AppServices) -> None:  # R47
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     changed = ToolSpec("delete_file", "destructive", describe="Delete everything")
@@ -187,7 +189,7 @@ async def test_a_changed_tool_definition_voids_the_approval(parts: Parts) -> Non
     assert (await parts.gate.start("default", approval_id, "r", spec_sha256=WRITE.sha256)).fence == 1
 
 
-async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(parts: Parts) -> None:
+async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     fence = (await parts.gate.start("default", approval_id, "r")).fence
@@ -201,11 +203,11 @@ async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(parts: Part
         await late(1)
     assert (await kinds(parts)).count("finished_late") == 1
     await asyncio.gather(*(late(number % 20) for number in range(60)))
-    assert (await kinds(parts)).count("finished_late") == MAX_LATE
+    assert (await kinds(parts)).count("finished_late") == MAX_LATE_REPORTS
     assert await faults(parts) == []
 
 
-async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: Parts, clock: Clock) -> None:  # R46
+async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: AppServices, clock: Clock) -> None:  # R46
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r", 1000)
@@ -220,7 +222,7 @@ async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: Parts, clock:
     assert await faults(parts) == []
 
 
-async def test_a_renewed_lease_holds(parts: Parts, clock: Clock) -> None:
+async def test_a_renewed_lease_holds(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r", 1000)
@@ -235,7 +237,7 @@ async def test_a_renewed_lease_holds(parts: Parts, clock: Clock) -> None:
 
 
 async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_next_fence(
-    parts: Parts, clock: Clock
+    parts: AppServices, clock: Clock
 ) -> None:  # R46
     spec = ToolSpec("put", "write", idempotent=True)
     approval_id = await pending(parts, spec=spec)
@@ -258,7 +260,7 @@ async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_nex
     assert await faults(parts) == []
 
 
-async def test_a_cancelled_call_does_not_run(parts: Parts) -> None:
+async def test_a_cancelled_call_does_not_run(parts: AppServices) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     await parts.gate.cancel("default", approval_id, "agent", "changed my mind")
@@ -268,21 +270,21 @@ async def test_a_cancelled_call_does_not_run(parts: Parts) -> None:
     assert await parts.gate.check(call(), WRITE) == Refused("changed my mind", "cancelled", approval_id)
 
 
-async def test_a_wait_comes_back_with_the_answer(parts: Parts) -> None:  # R11
+async def test_a_wait_comes_back_with_the_answer(parts: AppServices) -> None:  # R11
     approval_id = await pending(parts)
     waiting = asyncio.create_task(parts.gate.wait("default", approval_id))
     await parts.inbox.decide("default", approval_id, Respond("use the other one"), BOB)
     assert await waiting == Answered("use the other one", approval_id)
 
 
-async def test_a_wait_ends_when_its_time_is_up(parts: Parts) -> None:
+async def test_a_wait_ends_when_its_time_is_up(parts: AppServices) -> None:
     approval_id = await pending(parts)
     outcome = await parts.gate.wait("default", approval_id, 0)
     assert isinstance(outcome, Waiting)
     assert await status(parts, approval_id) == "pending"
 
 
-async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: Parts, clock: Clock) -> None:
+async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
     assert isinstance(await parts.gate.look("default", approval_id), Waiting)
@@ -292,7 +294,7 @@ async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts:
     assert await parts.gate.look("default", approval_id) == Refused("no", "rejected", approval_id)
 
 
-async def test_an_unanswered_call_times_out_without_a_worker(parts: Parts, clock: Clock) -> None:  # R5
+async def test_an_unanswered_call_times_out_without_a_worker(parts: AppServices, clock: Clock) -> None:  # R5
     approval_id = await pending(parts)
     clock.forward(86_400_000)
     outcome = await parts.gate.wait("default", approval_id)
@@ -301,7 +303,7 @@ async def test_an_unanswered_call_times_out_without_a_worker(parts: Parts, clock
     assert await status(parts, approval_id) == "expired"
 
 
-async def test_each_setting_has_its_own_deadline(parts: Parts) -> None:  # R5
+async def test_each_setting_has_its_own_deadline(parts: AppServices) -> None:  # R5
     for setting, window in (("chat", 600_000), ("queue", 86_400_000), ("paused", 86_400_000)):
         approval_id = await pending(parts, setting, setting=setting)
         assert (await parts.store.get("default", approval_id)).approval.expires_at == START + window
@@ -311,7 +313,9 @@ async def test_each_setting_has_its_own_deadline(parts: Parts) -> None:  # R5
     assert (await parts.store.get("default", approval_id)).approval.expires_at == START + 86_400_000
 
 
-async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(parts: Parts, clock: Clock) -> None:
+async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(
+    parts: AppServices, clock: Clock
+) -> None:
     first, second = await pending(parts, 1), await pending(parts, 2)
     await approve(parts, first)
     clock.forward(-3_600_000)
@@ -324,14 +328,14 @@ async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledg
     assert await faults(parts) == []
 
 
-async def test_arguments_that_do_not_fit_the_schema_are_sent_back(parts: Parts) -> None:  # R27
+async def test_arguments_that_do_not_fit_the_schema_are_sent_back(parts: AppServices) -> None:  # R27
     spec = ToolSpec("t", "write", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     with pytest.raises(InvalidRequest, match="/n"):
         await parts.gate.check(call(1, {"n": "one"}, tool="t"), spec)
     assert await kinds(parts) == []
 
 
-async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, place: Place) -> None:
+async def test_secret_values_are_nowhere_but_in_their_own_row(parts: AppServices, place: Place) -> None:
     spec = ToolSpec("login", "write", secret=("password",), describe="Log in as {user} with {password}")
     canary = "hunter2-canary"
     approval_id = await pending(parts, args={"user": "zoe", "password": canary}, spec=spec)
@@ -345,7 +349,7 @@ async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, plac
     assert canary not in repr(shown)
 
 
-async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: Parts) -> None:  # R45
+async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: AppServices) -> None:  # R45
     async def rows(args: object) -> str:
         return "3 rows"
 
@@ -360,7 +364,7 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: Parts) 
         assert (card.preview, card.agent_preview) == shown
 
 
-async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, clock: Clock) -> None:  # R20, R51
+async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: AppServices, clock: Clock) -> None:  # R20, R51
     draft = Grant(
         "g1", "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, LATER, max_uses=1
     )
@@ -374,7 +378,7 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, cl
     assert await faults(parts) == []
 
 
-async def test_a_revoked_or_expired_grant_covers_nothing(parts: Parts, clock: Clock) -> None:  # R51
+async def test_a_revoked_or_expired_grant_covers_nothing(parts: AppServices, clock: Clock) -> None:  # R51
     for number, grant_id in enumerate(("revoked", "expired")):
         end = START + 1_000 * (number + 1)
         draft = Grant(grant_id, "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, end)
@@ -384,7 +388,7 @@ async def test_a_revoked_or_expired_grant_covers_nothing(parts: Parts, clock: Cl
     assert isinstance(await parts.gate.check(call(), WRITE), Waiting)
 
 
-async def test_a_question_can_only_be_answered(parts: Parts) -> None:  # R37
+async def test_a_question_can_only_be_answered(parts: AppServices) -> None:  # R37
     spec = ToolSpec("request_human_input", "read", decisions=("respond",))
     asked = propose("request_human_input", {"question": "Which?", "choices": ["a", "b"]}, "run", "q")
     outcome = await parts.gate.ask(asked, spec)
@@ -397,7 +401,7 @@ async def test_a_question_can_only_be_answered(parts: Parts) -> None:  # R37
     assert await parts.gate.look("default", outcome.approval_id) == Answered("a", outcome.approval_id)
 
 
-async def test_a_viewer_or_an_agent_never_decides(parts: Parts) -> None:  # R48
+async def test_a_viewer_or_an_agent_never_decides(parts: AppServices) -> None:  # R48
     approval_id = await pending(parts)
     for role in ("viewer", "agent"):
         with pytest.raises(Exception, match="may not decide"):

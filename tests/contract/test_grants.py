@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Reviewer
@@ -19,10 +19,10 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Stored
 from interlock.core.outcome import Outcome, Proceed, Waiting
-from interlock.core.policy.condition_budget import effort_of
+from interlock.core.policy.condition_budget import call_budget
 from interlock.core.policy.policy import Condition
-from interlock.core.ports import Begin, Grants
-from interlock.policy.condition_cost import MOST
+from interlock.core.ports import ProposalTransaction, ReadGrants
+from interlock.policy.condition_cost import MAX_COST
 from interlock.storage.store import SqlStore
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
@@ -42,30 +42,30 @@ def pay(number: int | str, amount: object, **more: Any) -> ToolCall:
     return propose("pay", {"amount": amount}, "run", f"call{number}", **more)
 
 
-async def check(parts: Parts, number: int | str, amount: object, **more: Any) -> Outcome:
+async def check(parts: AppServices, number: int | str, amount: object, **more: Any) -> Outcome:
     return await parts.gate.check(pay(number, amount, **more), PAY)
 
 
-async def passes(parts: Parts, number: int | str, amount: object, **more: Any) -> bool:
+async def passes(parts: AppServices, number: int | str, amount: object, **more: Any) -> bool:
     return isinstance(await check(parts, number, amount, **more), Proceed)
 
 
-async def granted(parts: Parts, maker: Reviewer = BOB, **scope: Any) -> Grant:
+async def granted(parts: AppServices, maker: Reviewer = BOB, **scope: Any) -> Grant:
     return await parts.inbox.grant(replace(DRAFT, **scope), maker)
 
 
-async def entries(parts: Parts, kind: str) -> list[Entry]:
+async def entries(parts: AppServices, kind: str) -> list[Entry]:
     return [entry async for page in parts.store.entries("default") for entry in page if entry.kind == kind]
 
 
-async def standing(parts: Parts, grant_id: str = "g1") -> Grant:
+async def standing(parts: AppServices, grant_id: str = "g1") -> Grant:
     return await parts.store.grant("default", grant_id)
 
 
 # Budgets
 
 
-async def test_a_budget_is_spent_exactly_and_no_further(parts: Parts) -> None:  # R51
+async def test_a_budget_is_spent_exactly_and_no_further(parts: AppServices) -> None:  # R51
     await granted(parts, budget="1", budget_of="amount")
     assert [await passes(parts, n, amount) for n, amount in enumerate((0.1, 0.2, 0.71, 0.7, 0, 0.01))] == [
         *(True, True, False, True, False, False),
@@ -76,7 +76,7 @@ async def test_a_budget_is_spent_exactly_and_no_further(parts: Parts) -> None:  
     assert await faults(parts) == []
 
 
-async def test_what_cannot_be_counted_is_asked_about(parts: Parts) -> None:  # R51
+async def test_what_cannot_be_counted_is_asked_about(parts: AppServices) -> None:  # R51
     await granted(parts, budget="100", budget_of="/amount")
     for number, amount in enumerate((-1, True, "5", None, [5], {"net": 5}, 100.01, 10**39, 1e300)):
         assert isinstance(await check(parts, number, amount), Waiting), amount
@@ -86,7 +86,7 @@ async def test_what_cannot_be_counted_is_asked_about(parts: Parts) -> None:  # R
     assert await passes(parts, "fine", 100)
 
 
-async def test_a_call_that_comes_back_is_counted_once(parts: Parts) -> None:  # R24, R51
+async def test_a_call_that_comes_back_is_counted_once(parts: AppServices) -> None:  # R24, R51
     await granted(parts, budget="10", budget_of="amount", max_uses=5)
     first = await check(parts, 1, 4)
     assert [await check(parts, 1, 4) for _ in range(3)] == [first] * 3
@@ -94,7 +94,7 @@ async def test_a_call_that_comes_back_is_counted_once(parts: Parts) -> None:  # 
     assert (grant.uses, grant.spent) == (1, "4")
 
 
-async def test_of_calls_that_race_for_the_rest_only_what_fits_passes(parts: Parts) -> None:  # R51
+async def test_of_calls_that_race_for_the_rest_only_what_fits_passes(parts: AppServices) -> None:  # R51
     await granted(parts, budget="10", budget_of="amount")
     race = await asyncio.gather(*(passes(parts, n, 3) for n in range(12)))
     assert sum(race) == 3
@@ -122,7 +122,7 @@ async def test_two_programs_share_the_last_use(place: Place, clock: Clock) -> No
             assert sorted(race) == [False, True]
 
 
-async def test_a_secret_amount_is_never_added_up(parts: Parts) -> None:  # R51, design rule 11
+async def test_a_secret_amount_is_never_added_up(parts: AppServices) -> None:  # R51, design rule 11
     spec = replace(PAY, secret=("amount",))
     await granted(parts, spec_sha256=spec.sha256, budget="10", budget_of="amount")
     assert isinstance(await parts.gate.check(pay(1, 5), spec), Waiting)
@@ -137,7 +137,7 @@ async def test_a_secret_amount_is_never_added_up(parts: Parts) -> None:  # R51, 
 class Watched:
     """The store as the gate reaches it: how often a call was begun, and what was evaluated meanwhile."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppServices) -> None:
         self.begun = 0
         self.before: list[Callable[[], Awaitable[object]]] = []  # what happens just before the next are begun
         self.evaluated: list[bool] = []  # whether that was inside of a transaction
@@ -146,13 +146,13 @@ class Watched:
         parts.gate._store = cast(SqlStore, self)
         parts.gate._conditions = self._compile
 
-    async def begin(self, begin: Begin) -> Stored:
+    async def begin(self, begin: ProposalTransaction) -> Stored:
         self.begun += 1
         if self.before:
             await self.before.pop(0)()
         return await self._store.begin(replace(begin, step=lambda *given: self._step(begin, *given)))
 
-    def _step(self, begin: Begin, moment: Moment, grants: Grants) -> Change[Approval]:
+    def _step(self, begin: ProposalTransaction, moment: Moment, grants: ReadGrants) -> Change[Approval]:
         self._inside = True
         try:
             return begin.step(moment, grants)
@@ -167,7 +167,7 @@ class Watched:
         return getattr(self._store, name)
 
 
-async def test_the_condition_of_a_grant_is_evaluated_before_the_transaction(parts: Parts) -> None:
+async def test_the_condition_of_a_grant_is_evaluated_before_the_transaction(parts: AppServices) -> None:
     await granted(parts, when="args.amount < 10")
     watched = Watched(parts)
     assert [await passes(parts, number, number) for number in (1, 2, 12)] == [True, True, False]
@@ -181,7 +181,9 @@ async def test_the_condition_of_a_grant_is_evaluated_before_the_transaction(part
     assert await faults(parts) == []
 
 
-async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing(parts: Parts, clock: Clock) -> None:
+async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing(
+    parts: AppServices, clock: Clock
+) -> None:
     first = await granted(parts, when="args.amount < 10", max_uses=2)
     watched = Watched(parts)
     assert await passes(parts, 1, 1)
@@ -196,7 +198,7 @@ async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing
     assert not await passes(parts, 3, 3)
 
 
-async def test_a_grant_that_is_made_meanwhile_is_held_to_its_own_condition(parts: Parts) -> None:
+async def test_a_grant_that_is_made_meanwhile_is_held_to_its_own_condition(parts: AppServices) -> None:
     await granted(parts, when="args.amount < 10")
     watched = Watched(parts)
     watched.before = [
@@ -208,16 +210,16 @@ async def test_a_grant_that_is_made_meanwhile_is_held_to_its_own_condition(parts
     assert await passes(parts, 2, 12)
 
 
-async def test_conditions_of_grants_share_the_time_of_the_call(parts: Parts) -> None:
+async def test_conditions_of_grants_share_the_time_of_the_call(parts: AppServices) -> None:
     for number in range(20):
         await granted(parts, id=f"g{number}", when=f"args.amount.filter(x, x == 'abcd').size() < {number}")
     asked = pay(1, ["abcd"] * 600)
     assert isinstance(await parts.gate.check(asked, PAY), Waiting)
-    assert 0 < effort_of(asked).spent <= MOST
+    assert 0 < call_budget(asked).spent <= MAX_COST
 
 
-async def test_conditions_are_known_of_so_many_tools_only(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.app.gate.TOOLS", 1)
+async def test_conditions_are_known_of_so_many_tools_only(parts: AppServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.app.gate.MAX_CACHED_TOOLS", 1)
     for tool in ("pay", "move", "pay"):
         spec = ToolSpec(tool, "write")
         number = len(parts.gate._granting) + len(await kinds(parts))
@@ -230,7 +232,7 @@ async def test_conditions_are_known_of_so_many_tools_only(parts: Parts, monkeypa
 # The record
 
 
-async def test_the_record_says_which_grant_and_whose(parts: Parts) -> None:  # R41, R51
+async def test_the_record_says_which_grant_and_whose(parts: AppServices) -> None:  # R41, R51
     await granted(parts, budget="20", budget_of="amount", max_uses=2, reason="rent week", agent="off*")
     outcome = await check(parts, 1, 7.5, agent="office")
     assert isinstance(outcome, Proceed)
@@ -263,7 +265,9 @@ async def test_a_revocation_has_its_reason_and_counts_at_once_everywhere(place: 
         assert json.loads(view.revoked.content or b"")["reason"] == "the project is over"
 
 
-async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one(parts: Parts) -> None:  # R48, R51
+async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one(
+    parts: AppServices,
+) -> None:  # R48, R51
     for maker in (Reviewer("agent:office", "admin"), Reviewer("office", "agent"), Reviewer("vic", "viewer")):
         with pytest.raises(Forbidden):
             await granted(parts, maker)
@@ -275,7 +279,7 @@ async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one
         await parts.inbox.revoke("default", "g2", ADA)
 
 
-async def test_an_id_is_given_once_so_that_nothing_revoked_comes_back(parts: Parts) -> None:  # R51
+async def test_an_id_is_given_once_so_that_nothing_revoked_comes_back(parts: AppServices) -> None:  # R51
     await granted(parts, max_uses=1)
     await parts.inbox.revoke("default", "g1", BOB)
     with pytest.raises(Conflict, match="already"):
@@ -286,7 +290,7 @@ async def test_an_id_is_given_once_so_that_nothing_revoked_comes_back(parts: Par
     assert await kinds(parts) == ["granted", "grant_revoked", "granted"]
 
 
-async def test_a_grant_shows_the_calls_that_it_let_through(parts: Parts, clock: Clock) -> None:  # R41, R51
+async def test_a_grant_shows_the_calls_that_it_let_through(parts: AppServices, clock: Clock) -> None:  # R41, R51
     await granted(parts, budget="100", budget_of="amount")
     await granted(parts, id="g0", tool="other")
     ids = []
@@ -310,7 +314,7 @@ async def test_a_grant_shows_the_calls_that_it_let_through(parts: Parts, clock: 
 # What is over
 
 
-async def test_a_grant_ends_by_the_clock(parts: Parts, clock: Clock) -> None:  # R51
+async def test_a_grant_ends_by_the_clock(parts: AppServices, clock: Clock) -> None:  # R51
     await granted(parts, expires_at=START + 30_000)
     clock.forward(29_999)
     assert await passes(parts, 1, 1)
@@ -334,7 +338,7 @@ async def test_a_grant_ends_by_the_clock(parts: Parts, clock: Clock) -> None:  #
     ],
 )
 async def test_no_number_of_dead_grants_hides_a_living_one(
-    parts: Parts, place: Place, clock: Clock, end: int, limits: str
+    parts: AppServices, place: Place, clock: Clock, end: int, limits: str
 ) -> None:  # R51
     await granted(parts, max_uses=2)
     assert await passes(parts, 1, 1)
@@ -347,7 +351,7 @@ async def test_no_number_of_dead_grants_hides_a_living_one(
     assert "g1" not in [grant.id for grant in await parts.inbox.grants("default")], "that list has an end"
 
 
-async def test_tools_of_all_names_are_looked_up(parts: Parts) -> None:  # R51
+async def test_tools_of_all_names_are_looked_up(parts: AppServices) -> None:  # R51
     """More names than are remembered between batches, and several in one batch."""
     many = [ToolSpec(f"tool{number}", "write") for number in range(1_010)]
     for number in (3, 1_009):
@@ -362,7 +366,7 @@ async def test_tools_of_all_names_are_looked_up(parts: Parts) -> None:  # R51
 # What a new one is tied to
 
 
-async def test_a_grant_is_tied_to_the_newest_definition(parts: Parts, clock: Clock) -> None:  # R47, R51
+async def test_a_grant_is_tied_to_the_newest_definition(parts: AppServices, clock: Clock) -> None:  # R47, R51
     with pytest.raises(NotFound, match="No call of 'pay' has been seen"):
         await parts.inbox.definition("default", "pay")
     changed = replace(PAY, describe="Send {amount}")
@@ -379,7 +383,7 @@ async def test_a_grant_is_tied_to_the_newest_definition(parts: Parts, clock: Clo
         await parts.inbox.definition("other", "pay")
 
 
-async def test_ids_of_grants_may_be_shortened(parts: Parts) -> None:  # R51
+async def test_ids_of_grants_may_be_shortened(parts: AppServices) -> None:  # R51
     for grant_id in ("0190-aaaa", "0190-bbbb"):
         await granted(parts, id=grant_id)
     assert await parts.store.grant_ids_like("default", "aaaa", 5) == ["0190-aaaa"]

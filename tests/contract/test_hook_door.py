@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.app.bootstrap import wire
-from interlock.cli.commands.hook import Local
+from interlock.app.bootstrap import build_services
+from interlock.cli.commands.hook import LocalBackend
 from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
 from interlock.core.ledger.event import Payload
@@ -23,7 +23,7 @@ SAVE = ToolSpec("save", "write")
 
 
 async def put(place: Place, text: str) -> None:
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     await parts.store.put_policy("default", "0" * 64, text, "ada", "")
     await parts.store.close()
@@ -32,7 +32,7 @@ async def put(place: Place, text: str) -> None:
 # R34, R46
 async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
     await put(place, RULES)
-    first, second = (Local(place.url, "default", "claude-code", 600_000) for _ in range(2))
+    first, second = (LocalBackend(place.url, "default", "claude-code", 600_000) for _ in range(2))
     await first.open()
     assert await first.check(call(1, tool="drop"), ToolSpec("drop")) == Refused("Never")
     assert isinstance(await first.check(call(2, tool="look"), ToolSpec("look")), Waiting)
@@ -56,4 +56,4 @@ async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
 async def test_a_policy_that_does_not_load_opens_nothing(place: Place) -> None:
     await put(place, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
     with pytest.raises(Misconfigured, match="perhaps"):
-        await Local(place.url, "default", "claude-code", 600_000).open()
+        await LocalBackend(place.url, "default", "claude-code", 600_000).open()

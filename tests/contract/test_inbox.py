@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
     AlreadyDecided,
     Conflict,
@@ -62,16 +62,16 @@ async def bank(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
         yield doors
 
 
-async def transfer(bank: Parts, amount: float, number: int = 1, **more: object) -> str:
+async def transfer(bank: AppServices, amount: float, number: int = 1, **more: object) -> str:
     asked = {"requester": "zoe", **more}
     return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **asked)
 
 
-async def sha_of(parts: Parts, approval_id: str) -> str:
+async def sha_of(parts: AppServices, approval_id: str) -> str:
     return (await parts.store.get("default", approval_id)).approval.args_sha256
 
 
-async def test_a_second_decision_gets_the_standing_one(parts: Parts) -> None:  # R24
+async def test_a_second_decision_gets_the_standing_one(parts: AppServices) -> None:  # R24
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     with pytest.raises(AlreadyDecided) as caught:
@@ -79,7 +79,7 @@ async def test_a_second_decision_gets_the_standing_one(parts: Parts) -> None:  #
     assert caught.value.to_json()["decision"] == {"kind": "approve", "by": "bob", "at": START, "reason": ""}
 
 
-async def test_of_thirty_people_at_once_one_decides(parts: Parts) -> None:
+async def test_of_thirty_people_at_once_one_decides(parts: AppServices) -> None:
     approval_id = await pending(parts)
     people = [Reviewer(f"p{n}") for n in range(30)]
     decisions = [Approve() if n % 2 else Reject() for n in range(30)]
@@ -92,7 +92,7 @@ async def test_of_thirty_people_at_once_one_decides(parts: Parts) -> None:
     assert {r.to_json()["decision"]["by"] for r in standing} == {by}  # type: ignore[index]
 
 
-async def test_two_people_have_to_agree_on_a_large_transfer(bank: Parts) -> None:  # R48
+async def test_two_people_have_to_agree_on_a_large_transfer(bank: AppServices) -> None:  # R48
     approval_id = await transfer(bank, 5000, requester="zoe")
     assert await approve(bank, approval_id, BOB) == "pending"
     assert await approve(bank, approval_id, BOB) == "pending"  # twice is once
@@ -101,14 +101,14 @@ async def test_two_people_have_to_agree_on_a_large_transfer(bank: Parts) -> None
     assert await faults(bank) == []
 
 
-async def test_two_of_two_at_the_same_moment_approve_once(bank: Parts) -> None:
+async def test_two_of_two_at_the_same_moment_approve_once(bank: AppServices) -> None:
     approval_id = await transfer(bank, 5000)
     await asyncio.gather(approve(bank, approval_id, BOB), approve(bank, approval_id, EVE))
     assert await status(bank, approval_id) == "approved"
     assert await faults(bank) == []
 
 
-async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(bank: Parts) -> None:  # R41, R48
+async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(bank: AppServices) -> None:  # R41, R48
     approval_id = await transfer(bank, 5000, requester="bob")
     for person in (ADA, BOB):
         with pytest.raises(Forbidden):
@@ -117,16 +117,16 @@ async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(b
     assert await status(bank, approval_id) == "pending"
 
 
-async def test_a_decision_on_other_arguments_than_shown_is_refused(parts: Parts) -> None:  # R47
+async def test_a_decision_on_other_arguments_than_shown_is_refused(parts: AppServices) -> None:  # R47
     approval_id = await pending(parts)
     with pytest.raises(DigestMismatch):
-        await parts.inbox.decide("default", approval_id, Approve(Seen("0" * 64)), BOB)
+        await parts.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
     assert await status(parts, approval_id) == "pending"
 
 
-async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: Parts) -> None:  # R11, R12, R50
+async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: AppServices) -> None:  # R11, R12, R50
     approval_id = await transfer(bank, 10)
-    seen = Seen(await sha_of(bank, approval_id))
+    seen = Acknowledgement(await sha_of(bank, approval_id))
     for bad, where in (
         (b'{"amount":"ten","to":"shop"}', "/amount"),
         (b'{"amount":1}', "to"),
@@ -144,58 +144,58 @@ async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: Parts) -> None
     assert await faults(bank) == []
 
 
-async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank: Parts) -> None:  # R50
+async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank: AppServices) -> None:  # R50
     approval_id = await transfer(bank, 10)
-    edit = Edit({"to": "shop", "amount": 9000}, Seen(await sha_of(bank, approval_id)))
+    edit = Edit({"to": "shop", "amount": 9000}, Acknowledgement(await sha_of(bank, approval_id)))
     edited = await bank.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, len(edited.votes)) == ("pending", 1)
     assert await approve(bank, approval_id, EVE) == "approved"
     assert await faults(bank) == []
 
 
-async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(bank: Parts) -> None:  # R50
+async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(bank: AppServices) -> None:  # R50
     approval_id = await transfer(bank, 5000)
     await approve(bank, approval_id, EVE)
-    edit = Edit(b'{"amount":1,"to":"shop"}', Seen(await sha_of(bank, approval_id)))
+    edit = Edit(b'{"amount":1,"to":"shop"}', Acknowledgement(await sha_of(bank, approval_id)))
     edited = await bank.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, [vote.by for vote in edited.votes]) == ("pending", ["bob"])
     assert await approve(bank, approval_id, EVE) == "approved"
 
 
-async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank: Parts) -> None:
+async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank: AppServices) -> None:
     approval_id = await transfer(bank, 5000)
-    seen = Seen(await sha_of(bank, approval_id))
+    seen = Acknowledgement(await sha_of(bank, approval_id))
     await bank.inbox.decide("default", approval_id, Edit(b'{"amount":6000,"to":"shop"}', seen), BOB)
     with pytest.raises(DigestMismatch):
         await bank.inbox.decide("default", approval_id, Edit(b'{"amount":7000,"to":"shop"}', seen), EVE)
 
 
-async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(parts: Parts) -> None:
+async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(parts: AppServices) -> None:
     spec = ToolSpec("login", "write", secret=("password",))
     approval_id = await pending(parts, args={"user": "zoe", "password": "hunter2"}, spec=spec)
     stored = await parts.store.get("default", approval_id)
     shown = (stored.payload.shown or b"").replace(b"zoe", b"max")
-    seen = Seen(stored.approval.args_sha256)
+    seen = Acknowledgement(stored.approval.args_sha256)
     await parts.inbox.decide("default", approval_id, Edit(shown, seen), BOB)
     assert (await parts.gate.start("default", approval_id, "r")).args == b'{"password":"hunter2","user":"max"}'
     other = await pending(parts, 2, args={"user": "zoe", "password": "other"}, spec=spec)
     with pytest.raises(InvalidDecision, match="fingerprint"):
-        await parts.inbox.decide("default", other, Edit(shown, Seen(await sha_of(parts, other))), BOB)
+        await parts.inbox.decide("default", other, Edit(shown, Acknowledgement(await sha_of(parts, other))), BOB)
 
 
-async def test_deceptive_arguments_need_an_acknowledgement(parts: Parts) -> None:  # R53
+async def test_deceptive_arguments_need_an_acknowledgement(parts: AppServices) -> None:  # R53
     approval_id = await pending(parts, args={"path": "/tmp/\u202egpj.exe"})
     sha = await sha_of(parts, approval_id)
     with pytest.raises(FindingsNotAcknowledged) as caught:
-        await parts.inbox.decide("default", approval_id, Approve(Seen(sha)), BOB)
+        await parts.inbox.decide("default", approval_id, Approve(Acknowledgement(sha)), BOB)
     alarms = caught.value.ids["findings"]
     with pytest.raises(DigestMismatch):  # an interface that sends no digest has not shown the card
         await parts.inbox.decide("default", approval_id, Approve(), BOB)
-    await parts.inbox.decide("default", approval_id, Approve(Seen(sha, tuple(alarms))), BOB)  # type: ignore[arg-type]
+    await parts.inbox.decide("default", approval_id, Approve(Acknowledgement(sha, tuple(alarms))), BOB)  # type: ignore[arg-type]
     assert await status(parts, approval_id) == "approved"
 
 
-async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(parts: Parts, clock: Clock) -> None:  # R14
+async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(parts: AppServices, clock: Clock) -> None:  # R14
     approval_id = await pending(parts)
     await parts.inbox.decide("default", approval_id, Reject(), BOB)
     with pytest.raises(Forbidden):
@@ -213,7 +213,7 @@ async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(parts: Part
     assert await faults(parts) == []
 
 
-async def test_a_decision_at_the_deadline_never_counts(parts: Parts, clock: Clock) -> None:
+async def test_a_decision_at_the_deadline_never_counts(parts: AppServices, clock: Clock) -> None:
     early, late = await pending(parts, 1), await pending(parts, 2)
     clock.forward(86_400_000 - 1)
     assert await approve(parts, early) == "approved"
@@ -224,7 +224,7 @@ async def test_a_decision_at_the_deadline_never_counts(parts: Parts, clock: Cloc
     assert await faults(parts) == []
 
 
-async def test_a_delegate_votes_in_the_delegators_seat(bank: Parts) -> None:  # R40
+async def test_a_delegate_votes_in_the_delegators_seat(bank: AppServices) -> None:  # R40
     approval_id = await transfer(bank, 5000)
     await bank.inbox.delegate("default", approval_id, People(users=frozenset({"kim"})), BOB)
     kim = Reviewer("kim")
@@ -235,13 +235,13 @@ async def test_a_delegate_votes_in_the_delegators_seat(bank: Parts) -> None:  # 
     assert await approve(bank, approval_id, EVE) == "approved"
 
 
-async def test_bulk_gives_one_result_each(parts: Parts) -> None:  # R42
+async def test_bulk_gives_one_result_each(parts: AppServices) -> None:  # R42
     first, second = await pending(parts, 1), await pending(parts, 2)
     results = await parts.inbox.bulk("default", [(first, Approve()), ("nope", Approve()), (second, Reject())], BOB)
     assert [r.code if isinstance(r, Error) else r.status for r in results] == ["approved", "not_found", "rejected"]
 
 
-async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(parts: Parts) -> None:  # R46
+async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(parts: AppServices) -> None:  # R46
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r")
@@ -279,19 +279,19 @@ async def test_an_answer_that_the_rule_does_not_allow_is_refused(place: Place, c
     rules = "version: 1\nrules:\n  - {name: strict, then: ask, decisions: [approve, reject]}\n"
     async with opened(place, clock, rules) as parts:
         approval_id = await pending(parts)
-        for decision in (Respond("hm"), Edit(b"{}", Seen(await sha_of(parts, approval_id)))):
+        for decision in (Respond("hm"), Edit(b"{}", Acknowledgement(await sha_of(parts, approval_id)))):
             with pytest.raises(InvalidDecision, match="allowed: approve, reject"):
                 await parts.inbox.decide("default", approval_id, decision, BOB)
 
 
-async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: Parts) -> None:  # R51
+async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: AppServices) -> None:  # R51
     draft = Grant("g", "default", "t", "x", "", frozenset(), "", 0, START + 1000, when="args.amont >")
     with pytest.raises(Misconfigured):
         await parts.inbox.grant(draft, BOB)
     assert await kinds(parts) == []
 
 
-async def test_the_card_shows_everything_and_the_timeline_everybody(bank: Parts) -> None:  # R2, R41
+async def test_the_card_shows_everything_and_the_timeline_everybody(bank: AppServices) -> None:  # R2, R41
     approval_id = await transfer(bank, 5000, requester="zoe", agent="payer", agent_says="trust me")
     await approve(bank, approval_id, BOB)
     view = await bank.inbox.show("default", approval_id)
@@ -302,10 +302,10 @@ async def test_the_card_shows_everything_and_the_timeline_everybody(bank: Parts)
     assert view.card.sentence == "Run fund_transfer: amount = 5000, to = shop"
 
 
-async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank: Parts) -> None:
+async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank: AppServices) -> None:
     approval_id = await transfer(bank, 5000)
-    await bank.inbox.foresee("default", approval_id, Approve(Seen(await sha_of(bank, approval_id))), EVE)
-    edited = Edit({"amount": 6000, "to": "shop"}, Seen(await sha_of(bank, approval_id)))
+    await bank.inbox.foresee("default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE)
+    edited = Edit({"amount": 6000, "to": "shop"}, Acknowledgement(await sha_of(bank, approval_id)))
     assert (await bank.inbox.decide("default", approval_id, edited, BOB)).status == "pending"
-    await bank.inbox.foresee("default", approval_id, Approve(Seen(await sha_of(bank, approval_id))), EVE)
+    await bank.inbox.foresee("default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE)
     assert await approve(bank, approval_id, EVE) == "approved"

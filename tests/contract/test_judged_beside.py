@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Edit, Seen
+from interlock.core.decision import Acknowledgement, Edit
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.policy.policy import Facts, Policy, Rule
 from interlock.core.ports import User
@@ -21,7 +21,7 @@ QUESTION = ToolSpec("ask_human", "read", decisions=("respond",))
 class Watched:
     """A policy whose conditions note whether they run in the thread of the loop."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppServices) -> None:
         self.here: list[bool] = []
         self._loop = threading.get_ident()
         self.policy = Policy((Rule("r", "deny", when=self._note), Rule("s", "deny", when=self._note, shadow=True)))
@@ -38,7 +38,7 @@ class Watched:
 
 @pytest.mark.parametrize(("args", "here"), [(LONG, False), (SHORT, True)])
 async def test_a_call_is_judged_beside_the_loop_if_its_arguments_are_long(
-    parts: Parts, args: dict[str, object], here: bool
+    parts: AppServices, args: dict[str, object], here: bool
 ) -> None:
     watched = Watched(parts)
     first = await pending(parts, 1, args=args)
@@ -55,7 +55,7 @@ async def test_a_call_is_judged_beside_the_loop_if_its_arguments_are_long(
     assert watched.ran() == {here}
     second = await pending(parts, 4, args=args)
     watched.ran()
-    seen = Seen((await parts.store.get("default", second)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", second)).approval.args_sha256)
     await parts.inbox.decide("default", second, Edit(b'{"path":"%s"}' % (b"y" * len(str(args["path"]))), seen), BOB)
     assert watched.ran() == {here}
 
@@ -70,7 +70,7 @@ def then(act: Callable[[], None]) -> Callable[[Facts], bool]:
     return when
 
 
-async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(parts: Parts) -> None:
+async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(parts: AppServices) -> None:
     stricter = Policy((Rule("new", "deny", when=lambda _: True),), sha256="new")
 
     def change() -> None:
@@ -82,7 +82,7 @@ async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(parts:
     assert outcome.reason == "The rule 'new' forbids delete_file."
 
 
-async def test_what_was_judged_by_the_teams_of_before_is_judged_again(parts: Parts) -> None:
+async def test_what_was_judged_by_the_teams_of_before_is_judged_again(parts: AppServices) -> None:
     approval_id = await pending(parts, args=LONG, requester="fay")
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     teams: list[object] = []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import (
+    Acknowledgement,
     Answered,
     Approve,
     CallAnswered,
@@ -22,17 +23,16 @@ from interlock import (
     Proceed,
     Reject,
     Respond,
-    Seen,
     ToolCall,
     ToolSpec,
     Waiting,
     propose,
 )
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Decision
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.places import Place
 from tests.support import BOB, faults
 
@@ -45,9 +45,9 @@ rules:
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[Parts]:
+async def desk(place: Place) -> AsyncIterator[AppServices]:
     """Where people sit: the database itself, beside the programs that are tested."""
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     await parts.put_policy("default", POLICY, "ada", {})
     yield parts
@@ -67,11 +67,11 @@ def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
         each.close()
 
 
-async def answer(desk: Parts, decide: Callable[[Stored], Decision]) -> str:
+async def answer(desk: AppServices, decide: Callable[[Stored], Decision]) -> str:
     """Plays the reviewer for the next call that waits."""
     async with desk.store.watch("default") as watch:
         while True:
-            page = await desk.store.list("default", Query(statuses=("pending",)))
+            page = await desk.store.list("default", ApprovalQuery(statuses=("pending",)))
             if page.items:
                 stored = page.items[0]
                 await desk.inbox.decide("default", stored.approval.id, decide(stored), BOB)
@@ -80,10 +80,12 @@ async def answer(desk: Parts, decide: Callable[[Stored], Decision]) -> str:
 
 
 def yes(stored: Stored) -> Decision:
-    return Approve(Seen(stored.approval.args_sha256, stored.approval.alarms))
+    return Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.alarms))
 
 
-async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_an_async_tool_waits_for_a_person_and_runs_once(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:
     lock, ran = make(), []
 
     @lock.tool(effect="write", describe="Create issue {title!r}")
@@ -101,7 +103,7 @@ async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[...
     assert await faults(desk) == []
 
 
-async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock], desk: AppServices) -> None:
     lock, threads = make(), []
 
     @lock.tool(effect="destructive")
@@ -127,7 +129,7 @@ def test_a_read_needs_nobody(make: Callable[..., Interlock]) -> None:  # R1
 
 
 async def test_a_tool_gets_the_edited_arguments_in_its_own_types(
-    make: Callable[..., Interlock], desk: Parts
+    make: Callable[..., Interlock], desk: AppServices
 ) -> None:  # R11
     lock = make()
 
@@ -141,14 +143,14 @@ async def test_a_tool_gets_the_edited_arguments_in_its_own_types(
         return f"{to!r} {speed!r}"
 
     def edit(stored: Stored) -> Decision:
-        return Edit(b'{"speed":2,"to":{"x":5,"y":6}}', Seen(stored.approval.args_sha256))
+        return Edit(b'{"speed":2,"to":{"x":5,"y":6}}', Acknowledgement(stored.approval.args_sha256))
 
     result, _ = await asyncio.gather(move(Point(1, 2)), answer(desk, edit))
     assert result.endswith("Point(x=5, y=6) 2.0")
 
 
 async def test_what_people_said_instead_reaches_the_program(
-    make: Callable[..., Interlock], desk: Parts
+    make: Callable[..., Interlock], desk: AppServices
 ) -> None:  # R11, R35
     lock = make()
 
@@ -182,7 +184,9 @@ async def test_a_denied_call_raises_at_once(make: Callable[..., Interlock]) -> N
         await wipe("/")
 
 
-async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_tool_that_fails_is_recorded_without_its_secrets(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:
     lock = make()
 
     @lock.tool(effect="write", secret=["token"])
@@ -191,12 +195,12 @@ async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[
 
     with pytest.raises(ValueError, match="hunter2"):
         await asyncio.gather(push("hunter2"), answer(desk, yes))
-    page = await desk.store.list("default", Query(payload="whole"))
+    page = await desk.store.list("default", ApprovalQuery(payload="whole"))
     assert page.items[0].payload.error == "ValueError: bad token [hidden]"
     assert page.items[0].approval.status == "failed"
 
 
-async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock], desk: AppServices) -> None:
     lock = make()
 
     @lock.tool(effect="write")
@@ -206,16 +210,16 @@ async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock
     await asyncio.to_thread(lock.open)
     waiting = asyncio.create_task(send("a"))
     async with desk.store.watch("default") as watch:
-        while not (await desk.store.list("default", Query())).items:
+        while not (await desk.store.list("default", ApprovalQuery())).items:
             await watch.changed(1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    stored = (await desk.store.list("default", Query())).items[0]
+    stored = (await desk.store.list("default", ApprovalQuery())).items[0]
     assert stored.approval.status == "cancelled"
 
 
-async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock], desk: Parts) -> None:  # R46
+async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock], desk: AppServices) -> None:  # R46
     lock, inside = make(), asyncio.Event()
 
     @lock.tool(effect="write")
@@ -236,7 +240,7 @@ async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlo
     assert make().open().run_id == run_id
 
 
-async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk: AppServices) -> None:
     lock = make(lease_seconds=0.3)
 
     @lock.tool(effect="write")
@@ -253,7 +257,7 @@ async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk:
     assert await caller == "done"
 
 
-async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Interlock], desk: AppServices) -> None:
     """The first program ends without having finished; the second one goes on with its answers."""
     ran: list[str] = []
 
@@ -289,7 +293,9 @@ def _crash(lock: Interlock) -> None:
     lock.close(finished=False)
 
 
-async def test_the_same_call_twice_in_one_run_is_two_calls(make: Callable[..., Interlock], desk: Parts) -> None:  # R20
+async def test_the_same_call_twice_in_one_run_is_two_calls(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:  # R20
     lock, ran = make(), []
 
     @lock.tool(effect="write")
@@ -302,7 +308,9 @@ async def test_the_same_call_twice_in_one_run_is_two_calls(make: Callable[..., I
     assert (await desk.store.stats("default")).by_status == {"succeeded": 2}
 
 
-async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_failed_call_is_asked_about_again_after_a_restart(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:
     def program(lock: Interlock, outcome: Callable[[], str]) -> Any:
         @lock.tool(effect="write")
         async def flaky() -> str:
@@ -322,7 +330,7 @@ async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable
     assert result == "fine"
 
 
-async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock], desk: Parts) -> None:  # R37
+async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock], desk: AppServices) -> None:  # R37
     lock = make()
     said, _ = await asyncio.gather(
         lock.ask("Which colour?", choices=["red", "blue"]), answer(desk, lambda _: Respond("blue"))
@@ -339,7 +347,7 @@ async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]
         await lock.ask("Anybody?", expires_in_seconds=0.05)
 
 
-async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], desk: AppServices) -> None:
     lock = make()
     call = propose("unregistered", {"x": 1}, "my-run", "c1")
     outcome = await lock.check(call)
@@ -358,7 +366,7 @@ async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], d
 
 
 async def test_two_programs_that_share_a_run_run_a_call_once(
-    make: Callable[..., Interlock], desk: Parts
+    make: Callable[..., Interlock], desk: AppServices
 ) -> None:  # R46
     ran: list[str] = []
 
@@ -376,7 +384,9 @@ async def test_two_programs_that_share_a_run_run_a_call_once(
     assert ran == ["a"]
 
 
-async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., Interlock], desk: Parts) -> None:  # R46
+async def test_an_unknown_outcome_is_told_and_not_run_again(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:  # R46
     one, two, ran, inside = make(run_id="shared"), make(run_id="shared"), [], asyncio.Event()
 
     def program(lock: Interlock) -> Any:
@@ -436,7 +446,9 @@ def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
         ).open()
 
 
-async def test_a_policy_put_in_force_elsewhere_holds_here_too(make: Callable[..., Interlock], desk: Parts) -> None:
+async def test_a_policy_put_in_force_elsewhere_holds_here_too(
+    make: Callable[..., Interlock], desk: AppServices
+) -> None:
     lock = make()
 
     @lock.tool(effect="destructive")
@@ -469,10 +481,10 @@ async def test_it_works_as_a_context_manager(where: dict[str, Any]) -> None:
 
 def test_a_failed_call_known_from_before_is_a_failure() -> None:
     from interlock.core.outcome import Finished
-    from interlock.sdk.session import not_run
+    from interlock.sdk.session import to_not_run_error
 
-    assert isinstance(not_run(Finished("failed", None, "boom", "id"), "t"), CallFailed)
-    assert isinstance(not_run(Answered("hm", "id"), "t"), CallAnswered)
+    assert isinstance(to_not_run_error(Finished("failed", None, "boom", "id"), "t"), CallFailed)
+    assert isinstance(to_not_run_error(Answered("hm", "id"), "t"), CallAnswered)
 
 
 async def test_a_run_of_the_chat_is_nobody_elses(make: Callable[..., Interlock]) -> None:  # R48

@@ -11,14 +11,14 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.chat.tool import Kit, Tool, Use
+from interlock.app.bootstrap import AppServices
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools.linear import pack as linear
-from interlock.chat.tools.linear.api import access_of, id_of
+from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
 from interlock.core.errors import Misconfigured, ToolFailed
-from interlock.core.ports import Records
-from interlock.demo.linear.content import fill
-from interlock.demo.linear.standin import StandIn
+from interlock.core.ports import ToolItemStore
+from interlock.demo.linear.content import fill_linear
+from interlock.demo.linear.standin import FakeLinear
 from interlock.runtime.json_schema import validate
 from tests.standins.linear import Line, served
 from tests.support import Clock
@@ -29,10 +29,10 @@ KEY = "lin_api_secret"
 class Desk:
     """Uses tools as the loop does: the arguments fit the schema, and each call has a key."""
 
-    def __init__(self, records: Records, line: Line) -> None:
+    def __init__(self, records: ToolItemStore, line: Line) -> None:
         self.records = records
         self.line = line
-        self.kit = Kit("default", records, {"key": KEY, "url": line.url})
+        self.kit = ToolContext("default", records, {"key": KEY, "url": line.url})
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -41,7 +41,7 @@ class Desk:
     async def use(self, name: str, key: str = "approval-1", /, **args: object) -> Any:
         tool = self.tools[f"linear_{name}"]
         assert validate(tool.spec.schema or {}, args) == ()
-        return await tool.run(Use(args, key))
+        return await tool.run(ToolInvocation(args, key))
 
     async def preview(self, name: str, /, **args: object) -> str:
         look = self.tools[f"linear_{name}"].spec.preview
@@ -62,10 +62,10 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(parts: Parts) -> AsyncIterator[Desk]:
+async def desk(parts: AppServices) -> AsyncIterator[Desk]:
     records = parts.store.records("default")
-    await fill(records)
-    async with served(StandIn(records)) as line:
+    await fill_linear(records)
+    async with served(FakeLinear(records)) as line:
         yield Desk(records, line)
 
 
@@ -133,7 +133,7 @@ async def test_an_update_cannot_delete(desk: Desk) -> None:  # R7
     tool = desk.tools["linear_update_issue"]
     sly = {"id": "DEMO-2", "title": "Kept", "trashed": True}
     assert validate(tool.spec.schema or {}, sly) != ()
-    await tool.run(Use(sly, "approval-1"))
+    await tool.run(ToolInvocation(sly, "approval-1"))
     assert (await desk.issue("DEMO-2"))["trashed"] is None
 
 
@@ -241,7 +241,7 @@ async def test_with_two_teams_one_has_to_be_named_or_set(desk: Desk) -> None:  #
     with pytest.raises(ToolFailed, match="Say which team is meant") as failed:
         await desk.use("create_issue", title="x")
     assert "Operations (OPS)" in failed.value.message
-    desk.kit = Kit("default", desk.records, {**desk.kit.settings, "team": "DEMO"})
+    desk.kit = ToolContext("default", desk.records, {**desk.kit.settings, "team": "DEMO"})
     assert (await desk.use("create_issue", title="x"))["id"] == "DEMO-13"
 
 
@@ -324,10 +324,10 @@ async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happene
     async def never(_: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadTimeout("too long")
 
-    desk.kit = Kit("default", desk.records, transport=httpx2.MockTransport(never))
+    desk.kit = ToolContext("default", desk.records, transport=httpx2.MockTransport(never))
     with pytest.raises(ToolFailed, match=r"within 20 seconds\. Linear did nothing"):
         await desk.use("list_issues")
-    access = access_of(desk.kit)
+    access = make_linear_access(desk.kit)
     assert access is not None
     async with access.opened() as talk:
         with pytest.raises(ToolFailed, match=r"within 20 seconds\. It is not known whether Linear did it"):
@@ -365,7 +365,7 @@ async def test_trouble_is_told_in_plain_words_and_never_with_the_key(
         await desk.use("list_issues")
     told = [failed.value.message, await desk.preview("delete_issue", id="DEMO-1"), repr(desk.tools)]
     assert told[1].startswith("This could not be looked up")
-    access = access_of(desk.kit)
+    access = make_linear_access(desk.kit)
     assert access is not None
     async with access.opened() as talk:
         with pytest.raises(ToolFailed) as failed:
@@ -375,26 +375,35 @@ async def test_trouble_is_told_in_plain_words_and_never_with_the_key(
 
 
 async def test_a_linear_that_is_not_there_did_nothing(desk: Desk) -> None:  # R7
-    desk.kit = Kit("default", desk.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
+    desk.kit = ToolContext("default", desk.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
     with pytest.raises(ToolFailed, match=r"cannot be reached\. Linear did nothing"):
         await desk.use("change_status", id="DEMO-2", status="Done")
 
 
 def test_without_a_key_there_are_no_tools() -> None:  # R7
-    kit = Kit("default", None)  # type: ignore[arg-type]  # nothing is kept
+    kit = ToolContext("default", None)  # type: ignore[arg-type]  # nothing is kept
     assert (linear.reads(kit), linear.writes(kit)) == ((), ())
 
 
 def test_a_key_is_not_sent_in_the_clear() -> None:
-    kit = Kit("default", None, {"key": KEY, "url": "http://linear.example/graphql"})  # type: ignore[arg-type]
+    kit = ToolContext("default", None, {"key": KEY, "url": "http://linear.example/graphql"})  # type: ignore[arg-type]
     with pytest.raises(Misconfigured, match="https://"):
         linear.writes(kit)
 
 
 def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:  # R7
-    assert UUID(id_of("issue", "approval-1")).version == 4
-    assert id_of("issue", "approval-1") == id_of("issue", "approval-1")
-    assert len({id_of("issue", "approval-1"), id_of("issue", "approval-2"), id_of("comment", "approval-1")}) == 3
+    assert UUID(idempotent_id("issue", "approval-1")).version == 4
+    assert idempotent_id("issue", "approval-1") == idempotent_id("issue", "approval-1")
+    assert (
+        len(
+            {
+                idempotent_id("issue", "approval-1"),
+                idempotent_id("issue", "approval-2"),
+                idempotent_id("comment", "approval-1"),
+            }
+        )
+        == 3
+    )
 
 
 # --- what people see --------------------------------------------------------------------------------------------------

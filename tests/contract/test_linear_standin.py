@@ -9,14 +9,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.chat.tool import Kit, Use
+from interlock.app.bootstrap import AppServices
+from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools.linear import pack as linear
-from interlock.chat.tools.linear.api import id_of
-from interlock.core.ports import Records
-from interlock.demo.linear.content import fill
+from interlock.chat.tools.linear.api import idempotent_id
+from interlock.core.ports import ToolItemStore
+from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.kinds import KINDS
-from interlock.demo.linear.standin import StandIn
+from interlock.demo.linear.standin import FakeLinear
 from tests.standins.linear import drive, sdk_is_installed, served, whole
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"
@@ -25,7 +25,7 @@ CYCLE = "mutation ($input: CycleCreateInput!) { cycleCreate(input: $input) { suc
 
 
 class Wire:
-    def __init__(self, records: Records, http: httpx2.AsyncClient) -> None:
+    def __init__(self, records: ToolItemStore, http: httpx2.AsyncClient) -> None:
         self.records = records
         self.http = http
 
@@ -52,27 +52,27 @@ class Wire:
 
 
 @pytest.fixture
-async def wire(parts: Parts) -> AsyncIterator[Wire]:
+async def wire(parts: AppServices) -> AsyncIterator[Wire]:
     records = parts.store.records("default")
-    assert await fill(records) is True
+    assert await fill_linear(records) is True
     headers = {"authorization": "lin_api_any"}
     async with httpx2.AsyncClient(
-        transport=StandIn(records), base_url="https://linear.example", headers=headers
+        transport=FakeLinear(records), base_url="https://linear.example", headers=headers
     ) as http:
         yield Wire(records, http)
 
 
 async def test_the_demo_is_filled_once(wire: Wire) -> None:
     before = await wire.everything()
-    assert await fill(wire.records) is False
+    assert await fill_linear(wire.records) is False
     assert await wire.everything() == before
     assert len(await wire.records.list("linear_issue")) == 12
 
 
 async def test_the_pack_works_inside_the_process_without_a_key(wire: Wire) -> None:  # R7
-    kit = Kit("default", wire.records, transport=StandIn(wire.records))
+    kit = ToolContext("default", wire.records, transport=FakeLinear(wire.records))
     create = next(tool for tool in linear.writes(kit) if tool.name == "linear_create_issue")
-    made: Any = await create.run(Use({"title": "Fix login"}, "approval-1"))
+    made: Any = await create.run(ToolInvocation({"title": "Fix login"}, "approval-1"))
     assert made["id"] == "DEMO-13"
 
 
@@ -144,7 +144,7 @@ async def test_a_time_that_is_none_is_refused(wire: Wire) -> None:
 
 
 async def test_an_id_that_exists_is_refused_in_linears_words(wire: Wire) -> None:
-    new = {"id": id_of("issue", "a"), "teamId": await wire.id("team"), "title": "Once"}
+    new = {"id": idempotent_id("issue", "a"), "teamId": await wire.id("team"), "title": "Once"}
     status, answer = await wire.ask(CREATE, input=new)
     assert (status, answer["data"]["issueCreate"]["issue"]["id"]) == (200, new["id"])
     error = await wire.refused(CREATE, input=new)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from interlock.app.bootstrap import wire
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.app.bootstrap import build_services
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.errors import Expired
 from tests.places import Place
 from tests.support import BOB, faults, pending, status
@@ -19,7 +19,7 @@ async def waited_for(condition) -> None:  # type: ignore[no-untyped-def]
 
 async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(place: Place) -> None:
     """By the real clocks: the decision is made in time and gets its turn when the time is over."""
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     try:
         approval_id = await pending(parts, expires_in=400)
@@ -27,7 +27,7 @@ async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_co
         with place.held():
             assert parts.clock() < approval.expires_at, "the machine was too slow to decide in time"
             decision = asyncio.create_task(
-                parts.inbox.decide("default", approval_id, Approve(Seen(approval.args_sha256)), BOB)
+                parts.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
             )
             await waited_for(lambda: parts.clock() > approval.expires_at)
             assert not decision.done()
@@ -40,12 +40,12 @@ async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_co
 
 
 async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place: Place) -> None:
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     try:
         await parts.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
         approval_id = await pending(parts)
-        seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+        seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
         approval = await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
         with place.held():
             started = asyncio.create_task(parts.gate.start("default", approval_id, "r"))

@@ -1,12 +1,12 @@
 """What people want to know of a database, on both of them."""
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from tests.support import WRITE, Clock, call
 
 DAY = 86_400_000
 
 
-async def test_the_calls_of_a_tool_are_counted_by_status_and_agent(parts: Parts, clock: Clock) -> None:  # R10
+async def test_the_calls_of_a_tool_are_counted_by_status_and_agent(parts: AppServices, clock: Clock) -> None:  # R10
     await parts.gate.check(call(1, agent="bot"), WRITE)
     clock.forward(2 * DAY)
     for number in (2, 3):

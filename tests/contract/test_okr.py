@@ -9,34 +9,34 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.chat.tool import Kit, Tool, Use
+from interlock.app.bootstrap import AppServices
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import okr
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
-from interlock.demo.content import fill
+from interlock.demo.content import fill_content
 from interlock.runtime.json_schema import validate
-from interlock.storage.tables.records import SqlRecords
+from interlock.storage.tables.records import SqlToolItemStore
 from tests.support import call
 
 NOW = "2027-Q1"  # where the tests' clock stands
 
 
 @pytest.fixture
-async def records(parts: Parts) -> SqlRecords:
+async def records(parts: AppServices) -> SqlToolItemStore:
     records = parts.store.records("default")
-    await fill(records)
+    await fill_content(records)
     return records
 
 
 @pytest.fixture
-def tools(records: SqlRecords) -> Mapping[str, Tool]:
-    kit = Kit("default", records)
+def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
+    kit = ToolContext("default", records)
     return {tool.name: tool for tool in (*okr.reads(kit), *okr.writes(kit))}
 
 
 async def run(tool: Tool, key: str = "", **args: object) -> Any:
-    return await tool.run(Use(args, key))
+    return await tool.run(ToolInvocation(args, key))
 
 
 async def shown(tool: Tool, **args: object) -> list[str]:
@@ -186,7 +186,7 @@ async def test_an_update_shows_a_difference_of_the_fields(tools: Mapping[str, To
     assert len(await listed(tools)) == 4
 
 
-async def test_the_list_is_free_and_a_change_asks(parts: Parts, tools: Mapping[str, Tool]) -> None:  # R1
+async def test_the_list_is_free_and_a_change_asks(parts: AppServices, tools: Mapping[str, Tool]) -> None:  # R1
     read, write = tools["okr_list_objectives"], tools["okr_create_objective"]
     assert isinstance(await parts.gate.check(call(1, {}, tool=read.name), read.spec), Proceed)
     assert isinstance(await parts.gate.check(call(2, {"title": "Grow"}, tool=write.name), write.spec), Waiting)

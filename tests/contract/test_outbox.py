@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.decision import Reject, Seen
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Error
-from interlock.core.notify.delivery import Way, trial_of
-from interlock.core.notify.message import Message
-from interlock.core.notify.routing import Means, Routes
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery
+from interlock.core.notify.message import Notification
+from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
-from interlock.notify.channel import Gone, Later, Unsure
-from interlock.notify.channel_queue import AHEAD, AT_ONCE
+from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryUnknown
+from interlock.notify.channel_queue import CLAIM_BATCH, MAX_CONCURRENT
 from interlock.runtime import faults as plans
-from interlock.runtime.faults import Point
+from interlock.runtime.faults import FaultPoint
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import BOB, Clock, approve, faults, kinds, pending
 
 MINUTE = 60_000
 PATIENT = "version: 1\ndefaults: {expires_in: 1d}\n"
-MANY = Means(most=1000)
+MANY = ChannelCapabilities(most=1000)
 ROOM = Routes({"room": MANY}, "room")
 BOTH = Routes({"room": MANY, "hall": MANY}, "room", {"medium": ("room", "hall")})
 
@@ -43,12 +43,12 @@ class Tried(Told):
         self.gate: asyncio.Event | None = None
         self.hates: set[str] = set()
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         self.tries += 1
         if self.gate is not None:
             await self.gate.wait()
         if message.topic is not None and message.topic.approval.id in self.hates:
-            raise Later("It answered 500.")
+            raise DeliveryDelayed("It answered 500.")
         return await super().send(message)
 
     @property
@@ -56,7 +56,7 @@ class Tried(Told):
         return [message.topic.approval.id for _, message, _ in self.heard if message.topic is not None]
 
 
-async def begun(parts: Parts, routes: Routes = ROOM, **channels: Tried) -> Set:
+async def begun(parts: AppServices, routes: Routes = ROOM, **channels: Tried) -> Set:
     """People are told from here on."""
     made = Set(parts, routes, **(channels or {"room": Tried()}))
     await parts.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
@@ -70,7 +70,7 @@ def room(of: Set) -> Tried:
     return found
 
 
-async def calls(parts: Parts, count: int, **more: Any) -> list[str]:
+async def calls(parts: AppServices, count: int, **more: Any) -> list[str]:
     start = more.pop("start", 0)
     return list(await asyncio.gather(*(pending(parts, f"c{start + n}", **more) for n in range(count))))
 
@@ -85,18 +85,18 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_channel_that_is_down_for_an_hour_is_not_pestered_and_then_told_all(
-    parts: Parts, clock: Clock
+    parts: AppServices, clock: Clock
 ) -> None:  # R23, R24
     await parts.put_policy("default", PATIENT, "ada", {})
     both = await begun(parts, BOTH, room=Tried(), hall=Tried())
-    room(both).trouble = Later("It is down.")
+    room(both).trouble = DeliveryDelayed("It is down.")
     asked = await calls(parts, 40)
     await both.sweep()
     assert sorted(both.channels["hall"].asked) == sorted(asked), "the other channel is not delayed"  # type: ignore[attr-defined]
     for _ in range(120):
         clock.forward(MINUTE // 2)
         await both.sweep()
-    assert room(both).tries <= AT_ONCE * 125
+    assert room(both).tries <= MAX_CONCURRENT * 125
     room(both).trouble = None
     for _ in range(3):
         clock.forward(MINUTE)
@@ -104,20 +104,20 @@ async def test_a_channel_that_is_down_for_an_hour_is_not_pestered_and_then_told_
     assert sorted(room(both).asked) == sorted(asked)
 
 
-async def test_a_channel_that_does_not_answer_holds_up_no_other(parts: Parts) -> None:  # R24
+async def test_a_channel_that_does_not_answer_holds_up_no_other(parts: AppServices) -> None:  # R24
     both = await begun(parts, BOTH, room=Tried(), hall=Tried())
     gate = room(both).gate = asyncio.Event()
-    asked = await calls(parts, 3 * AT_ONCE)
+    asked = await calls(parts, 3 * MAX_CONCURRENT)
     sweeping = asyncio.create_task(both.sweep())
     await until(lambda: len(both.channels["hall"].heard) == len(asked))
-    assert (room(both).tries, room(both).heard) == (AT_ONCE, [])
+    assert (room(both).tries, room(both).heard) == (MAX_CONCURRENT, [])
     gate.set()
     assert await sweeping == 2 * len(asked)
     assert sorted(room(both).asked) == sorted(asked)
 
 
 async def test_messages_that_are_never_taken_do_not_keep_others_from_being_told(
-    parts: Parts, clock: Clock
+    parts: AppServices, clock: Clock
 ) -> None:  # R24
     there = await begun(parts)
     room(there).hates = set(await calls(parts, 20))
@@ -132,21 +132,21 @@ async def test_messages_that_are_never_taken_do_not_keep_others_from_being_told(
     assert sorted(room(there).asked) == sorted(well)
 
 
-async def test_what_fails_together_is_one_failure_of_the_channel(parts: Parts, clock: Clock) -> None:  # R24
+async def test_what_fails_together_is_one_failure_of_the_channel(parts: AppServices, clock: Clock) -> None:  # R24
     there = await begun(parts)
-    room(there).trouble = Later("It is down.")
-    await calls(parts, AT_ONCE)
+    room(there).trouble = DeliveryDelayed("It is down.")
+    await calls(parts, MAX_CONCURRENT)
     await there.sweep()
-    assert room(there).tries == AT_ONCE
+    assert room(there).tries == MAX_CONCURRENT
     room(there).trouble = None
     clock.forward(1_000)
     assert await there.sweep() > 0
 
 
-async def test_a_channel_that_is_gone_is_switched_off_once(parts: Parts) -> None:  # R24
+async def test_a_channel_that_is_gone_is_switched_off_once(parts: AppServices) -> None:  # R24
     there = await begun(parts)
-    room(there).trouble = Gone("It is gone.")
-    await calls(parts, AT_ONCE)
+    room(there).trouble = ChannelGone("It is gone.")
+    await calls(parts, MAX_CONCURRENT)
     await there.sweep()
     assert (await kinds(parts)).count("channel_off") == 1
 
@@ -154,9 +154,9 @@ async def test_a_channel_that_is_gone_is_switched_off_once(parts: Parts) -> None
 # Whether somebody was told is not always known
 
 
-async def test_what_may_have_been_told_is_told_to_its_end(parts: Parts, clock: Clock) -> None:  # R24, R27
+async def test_what_may_have_been_told_is_told_to_its_end(parts: AppServices, clock: Clock) -> None:  # R24, R27
     there = await begun(parts)
-    room(there).trouble = Unsure("It hung up.")
+    room(there).trouble = DeliveryUnknown("It hung up.")
     approval_id = await pending(parts)
     await there.sweep()
     room(there).trouble = None
@@ -166,9 +166,11 @@ async def test_what_may_have_been_told_is_told_to_its_end(parts: Parts, clock: C
     assert room(there).said == [("send", "ended")]
 
 
-async def test_what_was_certainly_not_told_is_dropped_when_it_is_decided(parts: Parts, clock: Clock) -> None:  # R24
+async def test_what_was_certainly_not_told_is_dropped_when_it_is_decided(
+    parts: AppServices, clock: Clock
+) -> None:  # R24
     there = await begun(parts)
-    room(there).trouble = Later("Nobody is there.")
+    room(there).trouble = DeliveryDelayed("Nobody is there.")
     approval_id = await pending(parts)
     await there.sweep()
     room(there).trouble = None
@@ -178,7 +180,7 @@ async def test_what_was_certainly_not_told_is_dropped_when_it_is_decided(parts: 
     assert [each.status for each in await parts.store.deliveries.of_approval("default", approval_id)] == ["dropped"]
 
 
-async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(parts: Parts) -> None:  # R24
+async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(parts: AppServices) -> None:  # R24
     there = await begun(parts)
     approval_id = await pending(parts)
     await there.courier.route()
@@ -190,13 +192,13 @@ async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(pa
 
 
 async def test_a_call_that_waits_again_is_told_though_it_was_decided_before_anybody_heard(
-    parts: Parts,
+    parts: AppServices,
 ) -> None:  # R23
     there = await begun(parts)
     approval_id = await pending(parts)
     await there.courier.route()
     stored = await parts.store.get("default", approval_id)
-    await parts.inbox.decide("default", approval_id, Reject("no", Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Reject("no", Acknowledgement(stored.approval.args_sha256)), BOB)
     await there.sweep()
     assert room(there).heard == []
     await parts.inbox.undo("default", approval_id, BOB)
@@ -208,22 +210,24 @@ async def test_a_call_that_waits_again_is_told_though_it_was_decided_before_anyb
 
 
 async def test_of_a_flood_few_are_told_the_urgent_ones_first_and_the_rest_as_one(
-    parts: Parts, clock: Clock
+    parts: AppServices, clock: Clock
 ) -> None:  # R23, R28
-    flood = await begun(parts, Routes({"room": Means(most=10)}, "room"))
+    flood = await begun(parts, Routes({"room": ChannelCapabilities(most=10)}, "room"))
     await calls(parts, 995)
     urgent = await calls(parts, 5, start=995, priority="high")
     assert await flood.sweep() == 10
     said = [message for _, message, _ in room(flood).heard]
     assert [message.count for message in said if message.purpose == "group"] == [991]
-    assert set(urgent) <= set(room(flood).asked[: AT_ONCE + 1])
+    assert set(urgent) <= set(room(flood).asked[: MAX_CONCURRENT + 1])
     clock.forward(MINUTE + 1)
     assert await flood.sweep() == 0
     assert (await parts.store.stats("default")).by_status["pending"] == 1000, "all are in the inbox"
 
 
-async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(parts: Parts, clock: Clock) -> None:  # R28
-    flood = await begun(parts, Routes({"room": Means(most=10)}, "room"))
+async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(
+    parts: AppServices, clock: Clock
+) -> None:  # R28
+    flood = await begun(parts, Routes({"room": ChannelCapabilities(most=10)}, "room"))
     told = []
     for minute in range(3):
         for part in range(4):
@@ -238,9 +242,9 @@ async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(parts: P
     assert counted == 300
 
 
-async def test_a_start_with_5000_that_wait_makes_no_storm(parts: Parts, clock: Clock) -> None:  # R24, R28
+async def test_a_start_with_5000_that_wait_makes_no_storm(parts: AppServices, clock: Clock) -> None:  # R24, R28
     await calls(parts, 5_000)
-    routes = Routes({"room": Means(most=10)}, "room")
+    routes = Routes({"room": ChannelCapabilities(most=10)}, "room")
     assert await (flood := await begun(parts, routes)).sweep() == 0
     assert len(room(flood).heard) == 10
     assert sum(message.count or 1 for _, message, _ in room(flood).heard) == 5_000
@@ -252,25 +256,27 @@ async def test_a_start_with_5000_that_wait_makes_no_storm(parts: Parts, clock: C
 # Several couriers
 
 
-async def test_two_couriers_share_what_is_due_and_the_limit(parts: Parts, clock: Clock) -> None:  # R24, R28
+async def test_two_couriers_share_what_is_due_and_the_limit(parts: AppServices, clock: Clock) -> None:  # R24, R28
     one, two = await begun(parts), await begun(parts)
     asked = await calls(parts, 150)
     assert sum(await asyncio.gather(one.sweep(), two.sweep())) == 150
     assert sorted(room(one).asked + room(two).asked) == sorted(asked)
     clock.forward(MINUTE + 1)
-    few = Routes({"room": Means(most=10)}, "room")
+    few = Routes({"room": ChannelCapabilities(most=10)}, "room")
     slow, quick = await begun(parts, few), await begun(parts, few)
     gate = room(slow).gate = asyncio.Event()
     await calls(parts, 10, start=1000)
     sweeping = asyncio.create_task(slow.sweep())
-    await until(lambda: room(slow).tries == AT_ONCE)
+    await until(lambda: room(slow).tries == MAX_CONCURRENT)
     await calls(parts, 10, start=2000)
     assert await quick.sweep() == 0, "what is on its way counts"
     gate.set()
     assert await sweeping == 10
 
 
-async def test_who_stood_still_for_longer_than_the_lease_records_nothing(parts: Parts, clock: Clock) -> None:  # R24
+async def test_who_stood_still_for_longer_than_the_lease_records_nothing(
+    parts: AppServices, clock: Clock
+) -> None:  # R24
     still, awake = await begun(parts), await begun(parts)
     gate = room(still).gate = asyncio.Event()
     approval_id = await pending(parts)
@@ -287,20 +293,20 @@ async def test_who_stood_still_for_longer_than_the_lease_records_nothing(parts: 
     assert (row.status, row.fence) == ("sent", 2)
 
 
-async def test_what_is_claimed_too_long_ago_is_given_back_and_not_sent(parts: Parts, clock: Clock) -> None:  # R24
+async def test_what_is_claimed_too_long_ago_is_given_back_and_not_sent(parts: AppServices, clock: Clock) -> None:  # R24
     there = await begun(parts)
     gate = room(there).gate = asyncio.Event()
-    await calls(parts, AHEAD)
+    await calls(parts, CLAIM_BATCH)
     sweeping = asyncio.create_task(there.sweep())
-    await until(lambda: room(there).tries == AT_ONCE)
+    await until(lambda: room(there).tries == MAX_CONCURRENT)
     clock.forward(MINUTE - 1_000)
     gate.set()
-    assert await sweeping == AHEAD
+    assert await sweeping == CLAIM_BATCH
     rows = await parts.store.deliveries.listed("default", "sent")
     assert sorted({each.fence for each in rows}) == [1, 2]
 
 
-async def test_what_a_dead_runner_held_is_told_at_once(parts: Parts) -> None:  # R24
+async def test_what_a_dead_runner_held_is_told_at_once(parts: AppServices) -> None:  # R24
     there = await begun(parts)
     await pending(parts)
     await there.courier.route()
@@ -314,13 +320,15 @@ async def test_what_a_dead_runner_held_is_told_at_once(parts: Parts) -> None:  #
     assert await there.sweep() == 1
 
 
-async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: Parts, clock: Clock) -> None:  # R24
+async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: AppServices, clock: Clock) -> None:  # R24
     store = parts.store.deliveries
     for workspace, count in (("default", 300), ("other", 3)):
         await parts.store.secret_key(workspace)
         await parts.store.put_user(workspace, User("ada", "admin"), "ada")
         for number in range(count):
-            await store.add(trial_of(workspace, f"{workspace}{number}", Way("room"), "ada", clock()))
+            await store.add(
+                make_test_delivery(workspace, f"{workspace}{number}", DeliveryTarget("room"), "ada", clock())
+            )
         clock.forward(1)
     taken = {name: await store.claim(name, "room", "me", 8, 10) for name in ("default", "other")}
     assert {name: {each.workspace for each in found} for name, found in taken.items()} == {
@@ -330,18 +338,18 @@ async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: Part
     assert len(taken["other"]) == 3
 
 
-async def test_who_is_told_to_stop_gives_back_what_waits(parts: Parts) -> None:  # R24
+async def test_who_is_told_to_stop_gives_back_what_waits(parts: AppServices) -> None:  # R24
     there = await begun(parts)
     gate = room(there).gate = asyncio.Event()
-    await calls(parts, AHEAD)
+    await calls(parts, CLAIM_BATCH)
     stop = asyncio.Event()
     running = asyncio.create_task(there.courier.run(stop))
-    await until(lambda: room(there).tries == AT_ONCE)
+    await until(lambda: room(there).tries == MAX_CONCURRENT)
     stop.set()
     gate.set()
     await running
-    assert len(room(there).heard) == AT_ONCE
-    assert len(await parts.store.deliveries.listed("default", "due")) == AHEAD - AT_ONCE
+    assert len(room(there).heard) == MAX_CONCURRENT
+    assert len(await parts.store.deliveries.listed("default", "due")) == CLAIM_BATCH - MAX_CONCURRENT
 
 
 # Errors in between
@@ -353,7 +361,7 @@ async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
 ) -> None:  # R24
     clock.lead(place)
     faulty = Faulty()
-    parts = wire(place.url, clock, faulty.point)
+    parts = build_services(place.url, clock, faulty.point)
     await parts.store.open()
     try:
         await parts.put_policy("default", None, "ada", {})
@@ -363,7 +371,9 @@ async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
         seen: Counter[str] = Counter()
         for name in list(names):
             seen[name] += 1
-            await scene(there, faulty, clock, plans.plan(f"raise:{name}#{seen[name]}"), f"{name}#{seen[name]}")
+            await scene(
+                there, faulty, clock, plans.parse_fault_plan(f"raise:{name}#{seen[name]}"), f"{name}#{seen[name]}"
+            )
         assert len(names) > 20
         assert await faults(parts) == []
         assert (await kinds(parts)).count("delivered") == 2 * (len(names) + 1)
@@ -375,14 +385,14 @@ class Faulty:
     """Where the database fails, which a test can change while it is open."""
 
     def __init__(self) -> None:
-        self.plan: Point | None = None
+        self.plan: FaultPoint | None = None
 
     def point(self, name: str) -> None:
         if self.plan is not None:
             self.plan(name)
 
 
-async def scene(there: Set, faulty: Faulty, clock: Clock, plan: Point | None, where: str = "") -> None:
+async def scene(there: Set, faulty: Faulty, clock: Clock, plan: FaultPoint | None, where: str = "") -> None:
     """A call is told while the database fails at one point, and decided when it is well again."""
     approval_id = await pending(there.parts, f"{clock()}")
     faulty.plan = plan

@@ -11,9 +11,9 @@ from typing import cast
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.chat import tools
-from interlock.chat.tool import Kit, Tool
+from interlock.chat.tool import Tool, ToolContext
 from interlock.config.models import PACK_SETTINGS
 from interlock.core.call import Args
 from interlock.runtime.json_schema import validate
@@ -47,17 +47,17 @@ ODD: tuple[object, ...] = (
 )
 
 
-def kit(tmp_path: Path, settings: Mapping[str, object] = SETTINGS) -> Kit:
-    store = wire(f"sqlite:///{tmp_path / 'never-opened.db'}").store
-    return Kit("default", store.records("default"), settings, documents=store.documents("default"))
+def kit(tmp_path: Path, settings: Mapping[str, object] = SETTINGS) -> ToolContext:
+    store = build_services(f"sqlite:///{tmp_path / 'never-opened.db'}").store
+    return ToolContext("default", store.records("default"), settings, documents=store.documents("default"))
 
 
-def made(module: ModuleType, part: str, tools: Kit) -> Sequence[Tool]:
+def made(module: ModuleType, part: str, tools: ToolContext) -> Sequence[Tool]:
     function = getattr(module, part, None)
     return () if function is None else cast(Sequence[Tool], function(tools))
 
 
-def every(module: ModuleType, tools: Kit) -> Sequence[Tool]:
+def every(module: ModuleType, tools: ToolContext) -> Sequence[Tool]:
     return (*made(module, "reads", tools), *made(module, "writes", tools))
 
 

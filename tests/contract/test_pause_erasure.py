@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from interlock.app import audit
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Reject
 from interlock.core.ledger.erasure import Erasure
-from interlock.storage.tables.pauses import Holder, Whose
+from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 from tests.places import Place
 from tests.support import ADA, BOB, Clock, approve, pending
 
 DAY = 86_400_000
-MINE = Whose("default", "mailer")
+MINE = PauseScope("default", "mailer")
 
 
-async def paused(parts: Parts, run_id: str = "run", called: str = "") -> None:
+async def paused(parts: AppServices, run_id: str = "run", called: str = "") -> None:
     await parts.store.pauses.pause(MINE, run_id, called or run_id, b"what ann wrote")
 
 
-async def ended(parts: Parts, number: int = 1, **more: object) -> str:
+async def ended(parts: AppServices, number: int = 1, **more: object) -> str:
     approval_id = await pending(parts, number, **more)
     await parts.inbox.decide("default", approval_id, Reject("Not now."), BOB)
     return approval_id
 
 
-async def erase(parts: Parts, erasure: Erasure, *, dry_run: bool = False) -> None:
+async def erase(parts: AppServices, erasure: Erasure, *, dry_run: bool = False) -> None:
     async for _ in parts.inbox.erase("default", erasure, ADA, dry_run=dry_run):
         pass
 
 
-async def forget(parts: Parts) -> None:
+async def forget(parts: AppServices) -> None:
     while await parts.store.forget(DAY):
         pass
 
@@ -38,7 +38,7 @@ def kept(place: Place) -> list[str]:
     return [run_id for (run_id,) in place.sql("select run_id from pauses order by run_id")]
 
 
-async def test_a_pause_goes_with_an_approval_of_its_run(parts: Parts, place: Place, clock: Clock) -> None:  # R41
+async def test_a_pause_goes_with_an_approval_of_its_run(parts: AppServices, place: Place, clock: Clock) -> None:  # R41
     approval_id = await ended(parts)
     await paused(parts)
     await paused(parts, "other")
@@ -50,7 +50,9 @@ async def test_a_pause_goes_with_an_approval_of_its_run(parts: Parts, place: Pla
     assert not (await audit.verify(parts.store, "default")).faults
 
 
-async def test_pauses_go_with_a_thread_by_either_of_its_names(parts: Parts, place: Place, clock: Clock) -> None:  # R41
+async def test_pauses_go_with_a_thread_by_either_of_its_names(
+    parts: AppServices, place: Place, clock: Clock
+) -> None:  # R41
     await ended(parts, 1, thread_id="talk")
     await ended(parts, 2, thread_id="talk")
     await paused(parts)  # by its approvals
@@ -64,7 +66,7 @@ async def test_pauses_go_with_a_thread_by_either_of_its_names(parts: Parts, plac
 
 
 async def test_pauses_go_with_the_person_whose_calls_they_wait_for(
-    parts: Parts, place: Place, clock: Clock
+    parts: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
     await ended(parts, requester="ann")
     await paused(parts)
@@ -75,7 +77,7 @@ async def test_pauses_go_with_the_person_whose_calls_they_wait_for(
 
 
 async def test_a_pause_is_forgotten_by_age_when_nothing_of_its_run_is_left(
-    parts: Parts, place: Place, clock: Clock
+    parts: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
     await ended(parts)
     await paused(parts)
@@ -89,14 +91,14 @@ async def test_a_pause_is_forgotten_by_age_when_nothing_of_its_run_is_left(
 
 
 async def test_a_pause_is_kept_while_people_may_decide_or_somebody_goes_on_with_it(
-    parts: Parts, place: Place, clock: Clock
+    parts: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
     await ended(parts, 1)
     await approve(parts, await pending(parts, 2))  # it may still be started
     await paused(parts)
     await paused(parts, "under way")
     for _ in range(3):
-        (pause,) = await parts.store.pauses.claim(MINE, Holder("runner:one", 2 * DAY), 1)
+        (pause,) = await parts.store.pauses.claim(MINE, LeaseHolder("runner:one", 2 * DAY), 1)
         clock.forward(DAY)
         await parts.store.pauses.renew(MINE, pause.short_id, pause.fence, 2 * DAY)
         await forget(parts)

@@ -8,32 +8,34 @@ from collections.abc import Sequence
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.decision import Reject, Seen
+from interlock.app.bootstrap import AppServices
+from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.pause import MAX_STATE, Pause
-from interlock.storage.tables.pauses import Holder, Whose
+from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 from tests.places import Place
 from tests.support import BOB, Clock, approve, opened, pending
 
-MINE = Whose("default", "mailer")
-ONE, TWO = Holder("runner:one", 60_000), Holder("runner:two", 60_000)
+MINE = PauseScope("default", "mailer")
+ONE, TWO = LeaseHolder("runner:one", 60_000), LeaseHolder("runner:two", 60_000)
 UNDO = "version: 1\ndefaults: {undo_window: 10s}\n"
 
 
-async def paused(parts: Parts, run_id: str = "run", state: bytes = b"state", whose: Whose = MINE) -> Pause:
+async def paused(parts: AppServices, run_id: str = "run", state: bytes = b"state", whose: PauseScope = MINE) -> Pause:
     return await parts.store.pauses.pause(whose, run_id, run_id, state)
 
 
-async def claimed(parts: Parts, holder: Holder = ONE, whose: Whose = MINE, limit: int = 10) -> list[Pause]:
+async def claimed(
+    parts: AppServices, holder: LeaseHolder = ONE, whose: PauseScope = MINE, limit: int = 10
+) -> list[Pause]:
     return list(await parts.store.pauses.claim(whose, holder, limit))
 
 
-async def names(parts: Parts, whose: Whose = MINE) -> list[str]:
+async def names(parts: AppServices, whose: PauseScope = MINE) -> list[str]:
     return [pause.run_id for pause in (await parts.store.pauses.paused(whose)).items]
 
 
-async def waits(parts: Parts, look_again: float) -> asyncio.Future[Sequence[Pause]]:
+async def waits(parts: AppServices, look_again: float) -> asyncio.Future[Sequence[Pause]]:
     """Comes back when somebody waits, and has found nothing."""
     parts.store.pauses.look_again = look_again
     waiting = asyncio.ensure_future(parts.store.pauses.ready(MINE, ONE, None))
@@ -55,7 +57,7 @@ async def test_a_pause_outlives_the_program(place: Place, clock: Clock) -> None:
     assert pause.paused_at == clock()
 
 
-async def test_the_newest_pause_of_a_run_takes_the_place_of_the_older_one(parts: Parts) -> None:  # R9
+async def test_the_newest_pause_of_a_run_takes_the_place_of_the_older_one(parts: AppServices) -> None:  # R9
     first = await paused(parts, state=b"old")
     second = await paused(parts, state=b"new")
     (pause,) = await claimed(parts)
@@ -64,7 +66,7 @@ async def test_the_newest_pause_of_a_run_takes_the_place_of_the_older_one(parts:
     assert await names(parts) == ["run"]
 
 
-async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(parts: Parts) -> None:  # R9
+async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(parts: AppServices) -> None:  # R9
     await paused(parts, "ends")
     await paused(parts, "again")
     ends, again = sorted(await claimed(parts), key=lambda pause: pause.run_id, reverse=True)
@@ -74,21 +76,21 @@ async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(parts
     assert await names(parts) == ["again"]
 
 
-async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(parts: Parts, clock: Clock) -> None:
+async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(parts: AppServices, clock: Clock) -> None:
     old = await paused(parts)
     await parts.store.pauses.resumed(MINE, "run", old.fence)
     clock.forward(1)
     assert (await paused(parts)).fence > old.fence
 
 
-async def test_what_the_framework_calls_a_run_comes_back_however_long_it_is(parts: Parts) -> None:
+async def test_what_the_framework_calls_a_run_comes_back_however_long_it_is(parts: AppServices) -> None:
     called = "thread " * 100
     await parts.store.pauses.pause(MINE, "sha256:short", called, b"")
     assert await names(parts) == [called]
     assert [pause.run_id for pause in await claimed(parts)] == [called]
 
 
-async def test_a_large_state_is_kept(parts: Parts) -> None:
+async def test_a_large_state_is_kept(parts: AppServices) -> None:
     state = bytes(range(256)) * (MAX_STATE // 256)
     await paused(parts, state=state)
     (pause,) = await claimed(parts)
@@ -98,12 +100,12 @@ async def test_a_large_state_is_kept(parts: Parts) -> None:
 # When a run is ready
 
 
-async def test_a_run_without_approvals_is_ready_at_once(parts: Parts) -> None:  # R9
+async def test_a_run_without_approvals_is_ready_at_once(parts: AppServices) -> None:  # R9
     await paused(parts)
     assert [pause.run_id for pause in await claimed(parts)] == ["run"]
 
 
-async def test_a_run_waits_for_all_of_its_approvals(parts: Parts) -> None:  # R9
+async def test_a_run_waits_for_all_of_its_approvals(parts: AppServices) -> None:  # R9
     first, second = await pending(parts, 1), await pending(parts, 2)
     await paused(parts)
     await approve(parts, first)
@@ -112,7 +114,9 @@ async def test_a_run_waits_for_all_of_its_approvals(parts: Parts) -> None:  # R9
     assert [pause.run_id for pause in await claimed(parts)] == ["run"]
 
 
-async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(parts: Parts, clock: Clock) -> None:  # R9
+async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(
+    parts: AppServices, clock: Clock
+) -> None:  # R9
     approval_id = await pending(parts)
     await paused(parts)
     expires = (await parts.store.get("default", approval_id)).approval.expires_at
@@ -127,16 +131,16 @@ async def test_a_rejection_that_can_be_undone_is_waited_for(place: Place, clock:
         approval_id = await pending(parts)
         await paused(parts)
         digest = (await parts.store.get("default", approval_id)).approval.args_sha256
-        await parts.inbox.decide("default", approval_id, Reject("no", seen=Seen(digest)), BOB)
+        await parts.inbox.decide("default", approval_id, Reject("no", seen=Acknowledgement(digest)), BOB)
         clock.forward(9_999)
         assert await claimed(parts) == []
         clock.forward(1)
         assert [pause.run_id for pause in await claimed(parts)] == ["run"]
 
 
-async def test_other_agents_and_other_keys_get_nothing(parts: Parts) -> None:  # R9
+async def test_other_agents_and_other_keys_get_nothing(parts: AppServices) -> None:  # R9
     await paused(parts, whose=MINE._replace(owner="key:a"))
-    assert await claimed(parts, whose=Whose("default", "other")) == []
+    assert await claimed(parts, whose=PauseScope("default", "other")) == []
     assert await claimed(parts, whose=MINE._replace(owner="key:b")) == []
     assert await names(parts, MINE._replace(owner="key:b")) == []
     with pytest.raises(Conflict, match="another key"):
@@ -160,7 +164,7 @@ async def test_of_two_who_claim_at_once_each_run_goes_to_one(place: Place, clock
     assert sorted(runs) == sorted(f"run{number}" for number in range(20))
 
 
-async def test_a_lease_that_lapsed_gives_the_run_to_the_next(parts: Parts, clock: Clock) -> None:  # R9
+async def test_a_lease_that_lapsed_gives_the_run_to_the_next(parts: AppServices, clock: Clock) -> None:  # R9
     await paused(parts)
     (first,) = await claimed(parts)
     clock.forward(59_999)
@@ -174,7 +178,7 @@ async def test_a_lease_that_lapsed_gives_the_run_to_the_next(parts: Parts, clock
     assert not await parts.store.pauses.resumed(MINE, "run", first.fence)
 
 
-async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: Parts, clock: Clock) -> None:  # R9
+async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: AppServices, clock: Clock) -> None:  # R9
     await paused(parts)
     (pause,) = await claimed(parts)
     for _ in range(3):
@@ -184,7 +188,7 @@ async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: Part
     assert await parts.store.pauses.resumed(MINE, "run", pause.fence)
 
 
-async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(parts: Parts) -> None:  # R9
+async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(parts: AppServices) -> None:  # R9
     await paused(parts)
     await claimed(parts)
     dead = {"runner:one"}.__contains__
@@ -193,7 +197,7 @@ async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(parts: Parts
     assert list(await parts.store.pauses.ready(MINE, TWO, 0, 10, dead)) == []
 
 
-async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: Parts, clock: Clock) -> None:  # R9
+async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: AppServices, clock: Clock) -> None:  # R9
     await paused(parts)
     waits = []
     for _ in range(12):
@@ -209,7 +213,7 @@ async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: Parts
     assert pause.attempts == 1
 
 
-async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(parts: Parts) -> None:  # R9
+async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(parts: AppServices) -> None:  # R9
     await paused(parts)
     claiming = asyncio.ensure_future(parts.store.pauses.claim(MINE, ONE))
     await asyncio.sleep(0)
@@ -234,14 +238,14 @@ async def test_whoever_waits_is_woken_by_the_decision(place: Place, clock: Clock
     assert pause.state == b"state"
 
 
-async def test_a_pause_wakes_those_who_wait_for_one(parts: Parts) -> None:  # R9
+async def test_a_pause_wakes_those_who_wait_for_one(parts: AppServices) -> None:  # R9
     waiting = await waits(parts, look_again=3_600)
     await paused(parts)
     async with asyncio.timeout(60):
         assert [pause.run_id for pause in await waiting] == ["run"]
 
 
-async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: Parts, clock: Clock) -> None:  # R9
+async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: AppServices, clock: Clock) -> None:  # R9
     approval_id = await pending(parts)
     await paused(parts)
     waiting = await waits(parts, look_again=0.01)
@@ -250,14 +254,14 @@ async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: Parts, cl
         assert [pause.run_id for pause in await waiting] == ["run"]
 
 
-async def test_nobody_waits_longer_than_they_want(parts: Parts) -> None:
+async def test_nobody_waits_longer_than_they_want(parts: AppServices) -> None:
     assert list(await parts.store.pauses.ready(MINE, ONE, 0.01)) == []
 
 
 # Lists
 
 
-async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: Parts, clock: Clock) -> None:  # R9
+async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: AppServices, clock: Clock) -> None:  # R9
     for number in range(10):
         await pending(parts, number)
     await paused(parts)
@@ -280,16 +284,16 @@ async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: Parts, cloc
     assert {pause.state for pause in listed.items} == {b""}
 
 
-async def test_pages_of_paused_runs_follow_each_other(parts: Parts) -> None:
+async def test_pages_of_paused_runs_follow_each_other(parts: AppServices) -> None:
     for number in range(5):
         await paused(parts, f"run{number}")
-    await paused(parts, "another", whose=Whose("default", "other"))
+    await paused(parts, "another", whose=PauseScope("default", "other"))
     first = await parts.store.pauses.paused(MINE, limit=3)
     assert first.next is not None
     second = await parts.store.pauses.paused(MINE, first.next, limit=3)
     assert [pause.run_id for pause in (*first.items, *second.items)] == [f"run{number}" for number in range(5)]
     assert second.next is None
-    assert len((await parts.store.pauses.paused(Whose("default", ""))).items) == 6
+    assert len((await parts.store.pauses.paused(PauseScope("default", ""))).items) == 6
 
 
 class Counted:
@@ -298,8 +302,8 @@ class Counted:
         self.clock = clock
 
 
-async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(parts: Parts) -> None:
-    pauses, mine = parts.store.pauses, Whose("default", "bot", "key")
+async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(parts: AppServices) -> None:
+    pauses, mine = parts.store.pauses, PauseScope("default", "bot", "key")
     for run_id, whose in (("a", mine), ("b", mine), ("c", mine._replace(owner="other"))):
         await pauses.pause(whose, run_id, run_id, bytes(1_000))
     assert await pauses.stored(mine, "") == 2 * (1_000 + 1_024)

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from interlock.app import audit
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
-from interlock.core.ports import SeenTool, UsedTool
-from interlock.storage.engine.read_counts import MAX_NAMES, MAX_WAITING
+from interlock.core.ports import AgentToolUsage, FirstSeenTool
+from interlock.storage.engine.read_counts import MAX_NAMES, MAX_UNWRITTEN
 from interlock.storage.tables.approvals import MINUTE
 from tests.places import Place
 from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
@@ -21,13 +21,13 @@ SEND = ToolSpec("send", "write", {"type": "object"}, secret=("token",), idempote
 LOOK = ToolSpec("look", "read", {"type": "object"}, declared=True)
 
 
-async def pinned_entries(parts: Parts) -> list[tuple[str, str, dict[str, object]]]:
+async def pinned_entries(parts: AppServices) -> list[tuple[str, str, dict[str, object]]]:
     entries = [entry async for page in parts.store.entries("default") for entry in page]
     return [(each.kind, each.actor, json.loads(each.data)) for each in entries if each.kind.startswith("tool_")]
 
 
 # R57
-async def test_a_pin_is_a_row_and_an_entry(parts: Parts, clock: Clock) -> None:
+async def test_a_pin_is_a_row_and_an_entry(parts: AppServices, clock: Clock) -> None:
     made = await parts.store.pin("default", [SEND], "bot", "ada")
     assert list(await parts.store.pins("default")) == list(made) == [Pin("send", SEND.definition, "bot", "ada", START)]
     assert made[0].spec == SEND
@@ -38,7 +38,7 @@ async def test_a_pin_is_a_row_and_an_entry(parts: Parts, clock: Clock) -> None:
     assert await faults(parts) == []
 
 
-async def test_a_tool_has_one_pin_and_the_last_one_counts(parts: Parts, clock: Clock) -> None:
+async def test_a_tool_has_one_pin_and_the_last_one_counts(parts: AppServices, clock: Clock) -> None:
     await parts.store.pin("default", [SEND], "bot", "ada")
     clock.forward(1_000)
     again = await parts.store.pin("default", [SEND], "", "eve")
@@ -49,7 +49,7 @@ async def test_a_tool_has_one_pin_and_the_last_one_counts(parts: Parts, clock: C
     assert [kind for kind in await kinds(parts) if kind.startswith("tool_")] == ["tool_pinned", "tool_pinned"]
 
 
-async def test_of_several_pins_all_are_made_or_none(parts: Parts) -> None:
+async def test_of_several_pins_all_are_made_or_none(parts: AppServices) -> None:
     await parts.store.pin("default", [ToolSpec("Bash", "write")], "", "ada")
     with pytest.raises(Conflict, match="Bash is pinned"):
         await parts.store.pin("default", [SEND, ToolSpec("bash", "read")], "", "ada")
@@ -61,7 +61,7 @@ async def test_of_several_pins_all_are_made_or_none(parts: Parts) -> None:
     assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash", "look", "send"]
 
 
-async def test_a_pin_too_many_is_refused(parts: Parts, place: Place) -> None:
+async def test_a_pin_too_many_is_refused(parts: AppServices, place: Place) -> None:
     place.forced(
         "insert into pins (workspace, tool, definition, agent, pinned_by, at) "
         f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {MAX_PINS - 1}) "
@@ -79,7 +79,7 @@ async def test_a_pin_too_many_is_refused(parts: Parts, place: Place) -> None:
     assert len(await parts.store.pins("default")) == MAX_PINS
 
 
-async def test_a_pin_is_taken_back_on_record(parts: Parts) -> None:
+async def test_a_pin_is_taken_back_on_record(parts: AppServices) -> None:
     await parts.store.pin("default", [SEND], "bot", "ada")
     with pytest.raises(NotFound):
         await parts.store.unpin("default", "Send", "eve")
@@ -91,10 +91,10 @@ async def test_a_pin_is_taken_back_on_record(parts: Parts) -> None:
     assert await faults(parts) == []
 
 
-async def test_how_an_agent_declares_a_read_is_noted_once(parts: Parts, clock: Clock) -> None:
+async def test_how_an_agent_declares_a_read_is_noted_once(parts: AppServices, clock: Clock) -> None:
     parts.store.note_tool("default", LOOK, "bot", "k1")
     await pending(parts)  # goes with the next batch
-    noted = SeenTool("look", LOOK.sha256, "bot", START)
+    noted = FirstSeenTool("look", LOOK.sha256, "bot", START)
     assert noted in await parts.store.tools("default")
     assert await parts.store.spec(LOOK.sha256) == LOOK
     other = ToolSpec("look", "read", declared=True)
@@ -105,15 +105,15 @@ async def test_how_an_agent_declares_a_read_is_noted_once(parts: Parts, clock: C
     parts.store.note_tool("default", other, "bot", "k1")
     await pending(parts, 2)
     found = [tool for tool in await parts.store.tools("default") if tool.name == "look"]
-    assert sorted(found) == sorted([noted, SeenTool("look", other.sha256, "bot", START + 2 * MINUTE)])
+    assert sorted(found) == sorted([noted, FirstSeenTool("look", other.sha256, "bot", START + 2 * MINUTE)])
 
 
-async def flood(parts: Parts, clock: Clock, key: str, many: int) -> None:
+async def flood(parts: AppServices, clock: Clock, key: str, many: int) -> None:
     """As many definitions of reads, by one key and many agents, over some minutes."""
     for number in range(many):
         agent = f"bot {number % 7}"
         parts.store.note_tool("default", ToolSpec(f"made up {number:04}", "read", declared=True), agent, key)
-        if number % MAX_WAITING == MAX_WAITING - 1:
+        if number % MAX_UNWRITTEN == MAX_UNWRITTEN - 1:
             clock.forward(MINUTE)
             await parts.store.written("default")
 
@@ -141,19 +141,19 @@ async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(place: Place, 
 
 
 # R57
-async def test_a_flood_between_two_batches_is_caught_up_with(parts: Parts) -> None:
-    for number in range(MAX_WAITING + 5):
+async def test_a_flood_between_two_batches_is_caught_up_with(parts: AppServices) -> None:
+    for number in range(MAX_UNWRITTEN + 5):
         parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
     parts.store.note_tool("default", LOOK, "bot", "k2")
     await parts.store.written("default")
-    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_WAITING + 1
-    for number in range(MAX_WAITING + 5):  # in the same minute: those that found no room are looked at now
+    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_UNWRITTEN + 1
+    for number in range(MAX_UNWRITTEN + 5):  # in the same minute: those that found no room are looked at now
         parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
     await parts.store.written("default")
-    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_WAITING + 6
+    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_UNWRITTEN + 6
 
 
-async def test_a_list_that_is_cut_has_the_newest_of_every_key(parts: Parts, place: Place) -> None:
+async def test_a_list_that_is_cut_has_the_newest_of_every_key(parts: AppServices, place: Place) -> None:
     for key, many in (("k1", 4), ("k2", 1), ("", 1)):
         for number in range(many):
             values = (f"{key or 'z'} {number}", "sha", "bot", number, key)
@@ -162,14 +162,14 @@ async def test_a_list_that_is_cut_has_the_newest_of_every_key(parts: Parts, plac
     assert sorted(row[0] for row in found) == ["k1 2", "k1 3", "k2 0", "z 0"]
 
 
-async def test_tools_of_calls_that_are_kept_count_for_their_key(parts: Parts, place: Place) -> None:
+async def test_tools_of_calls_that_are_kept_count_for_their_key(parts: AppServices, place: Place) -> None:
     caller = Caller(owner="key:k1", owners=frozenset({"key:k1"}), agents=("bot",), credential="k1")
     await pending(parts, 1, agent="bot", caller=caller)
     await pending(parts, 2, agent="ours")
     assert sorted(place.sql("select agent, key_id from tools")) == [("bot", "k1"), ("ours", "")]
 
 
-async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: Parts, clock: Clock) -> None:
+async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: AppServices, clock: Clock) -> None:
     for number in range(MAX_NAMES + 50):
         parts.store.count_read("default", f"made up {number:03}")
         parts.store.count_read("default", f"made up {number % MAX_NAMES:03}")
@@ -187,13 +187,13 @@ async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: Parts, c
     assert "(other)" not in {tool.name for tool in await parts.store.tools("default")}
 
 
-async def test_a_definition_that_is_too_long_is_not_noted(parts: Parts) -> None:
+async def test_a_definition_that_is_too_long_is_not_noted(parts: AppServices) -> None:
     parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "bot", "k1")
     await pending(parts)
     assert "long" not in {tool.name for tool in await parts.store.tools("default")}
 
 
-async def test_calls_of_all_tools_are_counted_by_agent(parts: Parts, clock: Clock) -> None:
+async def test_calls_of_all_tools_are_counted_by_agent(parts: AppServices, clock: Clock) -> None:
     await pending(parts, 1, agent="old")
     clock.forward(3 * MINUTE)
     since = clock()
@@ -205,9 +205,9 @@ async def test_calls_of_all_tools_are_counted_by_agent(parts: Parts, clock: Cloc
     used = await parts.store.used_tools("default", since)
     minute = clock() // MINUTE * MINUTE
     assert sorted(used) == [
-        UsedTool("delete_file", "bot", 2, since + 1_000),
-        UsedTool("delete_file", "other", 1, since + 1_000),
-        UsedTool("read_file", "", 1, minute),
+        AgentToolUsage("delete_file", "bot", 2, since + 1_000),
+        AgentToolUsage("delete_file", "other", 1, since + 1_000),
+        AgentToolUsage("read_file", "", 1, minute),
     ]
     assert await parts.store.used_tools("default", clock() + MINUTE) == []
 

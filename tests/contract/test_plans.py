@@ -10,7 +10,7 @@ import pytest
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.migrate import migrate_sqlite
 from interlock.storage.postgres.batch_session import Statements
-from interlock.storage.postgres.database import QUICK, READING, WRITING
+from interlock.storage.postgres.database import FAST_QUERIES, READER_SETTINGS, WRITER_SETTINGS
 from interlock.storage.postgres.migrate import column_types, migrate
 
 SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
@@ -24,7 +24,7 @@ FOR_LISTS = ("approvals_newest", "approvals_pending", "Seq Scan")
     "name",
     sorted(
         (
-            QUICK
+            FAST_QUERIES
             | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}
             | {"deliveries_of", "finished_deliveries_of"}
         )
@@ -87,7 +87,7 @@ def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: st
         migrate(connection)
         statements = Statements(load_queries(), column_types(connection))
         wrong = {}
-        for settings, shapes in ((WRITING, written(statements)), (READING, looked_up(statements))):
+        for settings, shapes in ((WRITER_SETTINGS, written(statements)), (READER_SETTINGS, looked_up(statements))):
             for name, value in settings.items():
                 connection.execute("select set_config(%s, %s, false)", (name, value))
             for number, (name, text) in enumerate(shapes):
@@ -106,7 +106,7 @@ def written(statements: Statements) -> list[tuple[str, str]]:
 
 
 def looked_up(statements: Statements) -> list[tuple[str, str]]:
-    names = sorted((QUICK | DELIVERIES | PAUSES) - SMALL)
+    names = sorted((FAST_QUERIES | DELIVERIES | PAUSES) - SMALL)
     return [(f"{name}, one", statements.one[name]) for name in names] + [
         (f"{name}, many", statements.many[name])
         for name in ("approval", "stored", "approval_by_call", "payload", "run")

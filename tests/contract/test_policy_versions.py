@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.cli.commands.doctor import examine
-from interlock.cli.commands.hook import Local
-from interlock.cli.context import Options
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.cli.commands.doctor import run_checks
+from interlock.cli.commands.hook import LocalBackend
+from interlock.cli.context import CommandOptions
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
 from interlock.policy.explain import explain
-from interlock.policy.own_file import OwnPolicy
+from interlock.policy.own_file import ConfiguredPolicy
 from interlock.sdk.interlock import Interlock
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.support import WRITE, Clock, call, opened
 
@@ -28,21 +28,21 @@ DENY = "version: 1\nrules: [{name: closed, tools: ['*'], then: deny, reason: Clo
 ASK = "version: 1\nrules: [{name: two people, tools: ['*'], then: ask, quorum: 2}]\n"
 
 
-async def started(parts: Parts, text: str, **more: Any) -> Site:
+async def started(parts: AppServices, text: str, **more: Any) -> ServerState:
     """A server's start, with this policy in its configuration file."""
-    return await site_of(Settings(policy=InlinePolicy(text), **more), parts)
+    return await make_server_state(Settings(policy=InlinePolicy(text), **more), parts)
 
 
-async def judged(site: Site, number: int) -> Outcome:
+async def judged(site: ServerState, number: int) -> Outcome:
     return await (await site.workspaces.doors("default")).gate.check(call(number), WRITE)
 
 
-async def texts(parts: Parts) -> list[tuple[str, str]]:
+async def texts(parts: AppServices) -> list[tuple[str, str]]:
     """Of every version, the oldest first."""
     return [(each.body, each.source) for each in reversed(await parts.store.policies("default"))]
 
 
-async def test_a_files_text_is_put_in_force_once_and_says_that_it_is_a_files(parts: Parts) -> None:  # R63
+async def test_a_files_text_is_put_in_force_once_and_says_that_it_is_a_files(parts: AppServices) -> None:  # R63
     first = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
     person = await parts.store.put_policy("default", "2" * 64, DENY, "ada")
     again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
@@ -54,20 +54,22 @@ async def test_a_files_text_is_put_in_force_once_and_says_that_it_is_a_files(par
     assert not await parts.store.knows_policy("other", "1" * 64)
 
 
-async def test_a_file_that_is_always_applied_is_put_in_force_again(parts: Parts) -> None:
+async def test_a_file_that_is_always_applied_is_put_in_force_again(parts: AppServices) -> None:
     await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
     await parts.store.put_policy("default", "2" * 64, DENY, "ada")
     again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration", again=True)
     assert (again.version, again.source) == (3, "file")
 
 
-async def test_of_many_starts_with_a_new_text_one_puts_it_in_force(parts: Parts) -> None:
+async def test_of_many_starts_with_a_new_text_one_puts_it_in_force(parts: AppServices) -> None:
     puts = [parts.store.put_policy_file("default", str(n % 2) * 64, ALLOW, "configuration") for n in range(10)]
     await asyncio.gather(*puts)
     assert len(await texts(parts)) == 2
 
 
-async def test_restarting_the_server_with_the_older_file_changes_nothing_in_force(parts: Parts) -> None:  # R5, R63
+async def test_restarting_the_server_with_the_older_file_changes_nothing_in_force(
+    parts: AppServices,
+) -> None:  # R5, R63
     """Two servers with different files: the older one must not roll the policy back on both."""
     await started(parts, ALLOW)
     newer = await started(parts, DENY)
@@ -77,7 +79,7 @@ async def test_restarting_the_server_with_the_older_file_changes_nothing_in_forc
     assert isinstance(await judged(older, 2), Refused)
 
 
-async def test_a_server_with_an_older_stricter_file_judges_by_both(parts: Parts) -> None:  # R5
+async def test_a_server_with_an_older_stricter_file_judges_by_both(parts: AppServices) -> None:  # R5
     await started(parts, DENY)
     newer = await started(parts, ALLOW)
     older = await started(parts, DENY)
@@ -90,7 +92,7 @@ async def test_a_server_with_an_older_stricter_file_judges_by_both(parts: Parts)
     assert (await newer.workspaces.doors("default")).stale is None
 
 
-async def test_two_files_that_ask_are_joined(parts: Parts) -> None:  # R48
+async def test_two_files_that_ask_are_joined(parts: AppServices) -> None:  # R48
     await started(parts, ASK)
     await started(parts, "version: 1\ndefaults: {expires_in: 5m}\n")
     older = await started(parts, ASK)
@@ -100,14 +102,16 @@ async def test_two_files_that_ask_are_joined(parts: Parts) -> None:  # R48
     assert (terms.stages[0].quorum, terms.expires_in) == (2, 300_000)
 
 
-async def test_a_running_server_judges_by_both_once_another_file_is_in_force(parts: Parts) -> None:  # R5
+async def test_a_running_server_judges_by_both_once_another_file_is_in_force(parts: AppServices) -> None:  # R5
     running = await started(parts, DENY)
     await started(parts, ALLOW)
     await running.workspaces.refresh("default")
     assert isinstance(await judged(running, 1), Refused)
 
 
-async def test_a_policy_that_a_person_put_counts_alone_and_the_file_is_said_to_be_stale(parts: Parts) -> None:  # R63
+async def test_a_policy_that_a_person_put_counts_alone_and_the_file_is_said_to_be_stale(
+    parts: AppServices,
+) -> None:  # R63
     site = await started(parts, DENY)
     await site.workspaces.put_policy("default", ALLOW, "ada")
     again = await started(parts, DENY)
@@ -119,18 +123,18 @@ async def test_a_policy_that_a_person_put_counts_alone_and_the_file_is_said_to_b
     assert "counts alone" in stale.message
 
 
-async def test_a_file_that_says_always_wins_at_every_start(parts: Parts, tmp_path: Path) -> None:  # R63
+async def test_a_file_that_says_always_wins_at_every_start(parts: AppServices, tmp_path: Path) -> None:  # R63
     file = tmp_path / "policy.yaml"
     file.write_text(DENY)
     settings = Settings(policy=PolicyFile(file, "always"))
-    site = await site_of(settings, parts)
+    site = await make_server_state(settings, parts)
     await site.workspaces.put_policy("default", ALLOW, "ada")
-    again = await site_of(settings, parts)
+    again = await make_server_state(settings, parts)
     assert isinstance(await judged(again, 1), Refused)
     assert [source for _, source in await texts(parts)] == ["file", "person", "file"]
 
 
-async def test_an_explanation_tells_of_both_policies(parts: Parts) -> None:
+async def test_an_explanation_tells_of_both_policies(parts: AppServices) -> None:
     await started(parts, DENY)
     await started(parts, ALLOW)
     loaded = (await (await started(parts, DENY)).workspaces.doors("default")).loaded
@@ -145,43 +149,43 @@ async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(
 ) -> None:
     file, configuration = tmp_path / "policy.yaml", tmp_path / "interlock.yaml"
     configuration.write_text("policy: policy.yaml\n")
-    options = Options(database=place.url, config=configuration)
-    parts = wire(place.url)
+    options = CommandOptions(database=place.url, config=configuration)
+    parts = build_services(place.url)
     await parts.store.open()
     file.write_text(ALLOW)
-    await site_of(Settings(policy=file), parts)
-    await examine(options)
+    await make_server_state(Settings(policy=file), parts)
+    await run_checks(options)
     assert "policy put" not in capsys.readouterr().out
     file.write_text(DENY)
-    await examine(options)
+    await run_checks(options)
     assert "The next start of the server puts it in force." in capsys.readouterr().out
-    await site_of(Settings(policy=file), parts)
+    await make_server_state(Settings(policy=file), parts)
     await parts.store.close()
     file.write_text(ALLOW)
-    await examine(options)
+    await run_checks(options)
     assert f"To put it back: interlock policy put {file}" in capsys.readouterr().out
 
 
-async def test_a_hook_with_a_stale_file_judges_by_both(place: Place, desk: Parts) -> None:
+async def test_a_hook_with_a_stale_file_judges_by_both(place: Place, desk: AppServices) -> None:
     for text in (DENY, ALLOW):
         await started(desk, text)
-    for own, expected in ((None, Proceed), (OwnPolicy(DENY, "policy.yaml"), Refused)):
-        door = Local(place.url, "default", "hook", 1_000, own)
+    for own, expected in ((None, Proceed), (ConfiguredPolicy(DENY, "policy.yaml"), Refused)):
+        door = LocalBackend(place.url, "default", "hook", 1_000, own)
         await door.open()
         assert isinstance(await door.check(call(expected.__name__), WRITE), expected)
         await door.close()
 
 
 async def test_the_start_logs_that_its_file_is_stale_and_what_would_put_it_back(
-    parts: Parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    parts: AppServices, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(ALLOW)
-    await site_of(Settings(policy=file), parts)
+    await make_server_state(Settings(policy=file), parts)
     assert "policy_stale" not in capsys.readouterr().err
     await started(parts, DENY)
     assert "policy_stale" not in capsys.readouterr().err, "a new text is in force, not stale"
-    await site_of(Settings(policy=file), parts)
+    await make_server_state(Settings(policy=file), parts)
     line = capsys.readouterr().err
     assert "policy_stale" in line
     assert f"interlock policy put {file}" in line

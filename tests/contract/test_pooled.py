@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.errors import AlreadyDecided
 from interlock.core.outcome import Proceed
 from tests.support import OK, approve, faults, pending, status
 
 
 async def test_a_call_is_asked_about_decided_and_run_through_a_pooler(pooled_url: str) -> None:
-    parts = wire(pooled_url)
+    parts = build_services(pooled_url)
     await parts.store.open()
     try:
         approval_id = await pending(parts)
@@ -29,7 +29,7 @@ async def test_a_call_is_asked_about_decided_and_run_through_a_pooler(pooled_url
 async def test_a_decision_by_another_process_wakes_the_waiter_without_notifications(
     pooled_url: str, postgres_url: str
 ) -> None:
-    here, there = wire(pooled_url), wire(postgres_url)
+    here, there = build_services(pooled_url), build_services(postgres_url)
     await asyncio.gather(here.store.open(), there.store.open())
     try:
         approval_id = await pending(here)
@@ -43,7 +43,7 @@ async def test_a_decision_by_another_process_wakes_the_waiter_without_notificati
 
 async def test_one_wins_among_those_who_decide_on_both_sides_of_a_pooler(pooled_url: str, postgres_url: str) -> None:
     """Settings and locks of one transaction do not leak into another one's."""
-    stores = [wire(url) for url in (pooled_url, postgres_url, pooled_url, pooled_url)]
+    stores = [build_services(url) for url in (pooled_url, postgres_url, pooled_url, pooled_url)]
     await stores[0].store.open()
     await asyncio.gather(*(parts.store.open() for parts in stores[1:]))
     try:

@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from interlock.app.bootstrap import Parts, hidden, wire, wire_store
+from interlock.app.bootstrap import AppServices, build_services, build_services_from_store, mask_password
 from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
 from interlock.storage.migrate import load_migrations
-from interlock.storage.postgres.batches import Batches
-from interlock.storage.postgres.connection import Link
-from interlock.storage.postgres.database import WRITING, PostgresDatabase
+from interlock.storage.postgres.batches import BatchRunner
+from interlock.storage.postgres.connection import PostgresConnection
+from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase
 from interlock.storage.postgres.migrate import migrate
-from interlock.storage.postgres.pipeline import Pipe
+from interlock.storage.postgres.pipeline import Pipeline
 from interlock.storage.store import SqlStore
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
@@ -50,9 +50,9 @@ class Cut:
     def __init__(self, at: int, *, heard: bool) -> None:
         self.left = at
         self.heard = heard
-        self.pipe: Pipe
+        self.pipe: Pipeline
 
-    def around(self, pipe: Pipe) -> "Cut":
+    def around(self, pipe: Pipeline) -> "Cut":
         self.pipe = pipe
         return self
 
@@ -75,7 +75,7 @@ async def test_a_cut_connection_changes_nothing_but_the_wait(
     database: PostgresDatabase, at: int, *, heard: bool
 ) -> None:
     """At a commit or between two: whether it stands is read from the ledger, and it is never done twice."""
-    parts = wire_store(SqlStore(database))
+    parts = build_services_from_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
     database.record(Cut(at, heard=heard).around)
@@ -91,11 +91,11 @@ async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
     database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The red control: without the look into the ledger the person is told that somebody else decided."""
-    parts = wire_store(SqlStore(database))
+    parts = build_services_from_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
     await approve(parts, await pending(parts, 2))  # from now on it is known who decides
-    monkeypatch.setattr(Batches, "_stands", lambda *_: False)
+    monkeypatch.setattr(BatchRunner, "_stands", lambda *_: False)
     database.record(Cut(1, heard=True).around)
     with pytest.raises(AlreadyDecided):
         await approve(parts, approval_id)
@@ -158,11 +158,11 @@ async def test_a_ledgers_first_entry_is_made_by_one_of_many(place: Place, clock:
 async def test_a_database_that_is_not_migrated_says_what_to_run(postgres_server: Server, place: Place) -> None:
     place.sql("delete from migrations where number = 2")
     with pytest.raises(Misconfigured, match="interlock migrate"):
-        await wire(place.url).store.open()
+        await build_services(place.url).store.open()
 
 
 async def test_an_empty_database_is_made_ready_and_a_foreign_one_is_not_touched(postgres_url: str) -> None:
-    parts = wire(postgres_url)
+    parts = build_services(postgres_url)
     await parts.store.open()
     assert [name for name, _ in await parts.store.migrations()] == NAMES
     await parts.store.close()
@@ -172,15 +172,15 @@ async def test_tables_of_another_program_are_not_touched(postgres_url: str) -> N
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("create table theirs (x int)")
     with pytest.raises(Misconfigured, match="another program"):
-        await wire(postgres_url).store.open()
+        await build_services(postgres_url).store.open()
     with pytest.raises(Misconfigured, match="another program"):
-        await wire(postgres_url).store.migrate()
+        await build_services(postgres_url).store.migrate()
 
 
 async def test_a_schema_of_its_own_is_enough(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("create table theirs (x int); create schema gate")
-    parts = wire(f"{postgres_url}&options=-csearch_path%3Dgate")
+    parts = build_services(f"{postgres_url}&options=-csearch_path%3Dgate")
     await parts.store.open()
     await pending(parts)
     assert await faults(parts) == []
@@ -204,13 +204,13 @@ def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeyp
 
 
 async def test_two_that_migrate_at_once_do_it_once(postgres_url: str) -> None:
-    done = await asyncio.gather(*(wire(postgres_url).store.migrate() for _ in range(8)))
+    done = await asyncio.gather(*(build_services(postgres_url).store.migrate() for _ in range(8)))
     assert sorted(done, key=len)[-1] == NAMES
     assert sum(map(len, done)) == len(NAMES)
 
 
 async def test_programs_that_open_an_empty_database_at_once_all_find_it_ready(postgres_url: str) -> None:
-    doors = [wire(postgres_url) for _ in range(8)]
+    doors = [build_services(postgres_url) for _ in range(8)]
     try:
         await asyncio.gather(*(parts.store.open() for parts in doors))
         ids = await asyncio.gather(*(pending(parts, n) for n, parts in enumerate(doors)))
@@ -222,15 +222,15 @@ async def test_programs_that_open_an_empty_database_at_once_all_find_it_ready(po
 
 async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
-        await wire("postgresql://ann:hunter2@127.0.0.1:1/x").store.open()
+        await build_services("postgresql://ann:hunter2@127.0.0.1:1/x").store.open()
     assert "hunter2" not in str(caught.value)
-    assert hidden("postgresql://ann:hunter2@db/x") == "postgresql://ann:…@db/x"
+    assert mask_password("postgresql://ann:hunter2@db/x") == "postgresql://ann:…@db/x"
 
 
 async def test_a_busy_database_is_said_to_be_busy(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     from interlock.storage.postgres import database
 
-    monkeypatch.setitem(database.WRITING, "lock_timeout", "50ms")
+    monkeypatch.setitem(database.WRITER_SETTINGS, "lock_timeout", "50ms")
     async with opened(place, clock) as parts:
         approval_id = await pending(parts)
         with place.held(), pytest.raises(StoreUnavailable, match="busy"):
@@ -239,12 +239,12 @@ async def test_a_busy_database_is_said_to_be_busy(place: Place, clock: Clock, mo
 
 
 def _every() -> Any:
-    from interlock.core.ports import Query
+    from interlock.core.ports import ApprovalQuery
 
-    return Query()
+    return ApprovalQuery()
 
 
-async def test_what_the_database_says_of_itself(parts: Parts) -> None:
+async def test_what_the_database_says_of_itself(parts: AppServices) -> None:
     checks = {check.what: check for check in await parts.store.examine()}
     assert checks["postgresql"].state == "ok"
     assert f"{len(NAMES)} migrations" in checks["database"].found
@@ -271,9 +271,9 @@ class Counting:
 
     def __init__(self) -> None:
         self.syncs = 0
-        self.pipe: Pipe
+        self.pipe: Pipeline
 
-    def around(self, pipe: Pipe) -> "Counting":
+    def around(self, pipe: Pipeline) -> "Counting":
         self.pipe = pipe
         return self
 
@@ -285,7 +285,7 @@ class Counting:
         return getattr(self.pipe, name)
 
 
-async def trips(parts: Parts, work: Any) -> tuple[object, int]:
+async def trips(parts: AppServices, work: Any) -> tuple[object, int]:
     counting = Counting()
     parts.store._database.record(counting.around)  # type: ignore[attr-defined]
     return await work, counting.syncs
@@ -293,7 +293,7 @@ async def trips(parts: Parts, work: Any) -> tuple[object, int]:
 
 def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Place) -> None:
     """What was sent in part is not idle for the server, which waits for the rest of it."""
-    link = Link(place.url, {**WRITING, "transaction_timeout": "2s"})
+    link = PostgresConnection(place.url, {**WRITER_SETTINGS, "transaction_timeout": "2s"})
     stopped = link.get()
     stopped.execute("insert into heads (workspace, seq, link, at) values ('default', 0, '', 0)")
     stopped.execute("begin")
@@ -308,7 +308,7 @@ def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Pla
     assert got == [(0,)]
 
 
-async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: Parts) -> None:
+async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: AppServices) -> None:
     """But for the first decision of a person: whether they are still there is looked up, and then remembered."""
     approval_id = await pending(parts)
     assert await trips(parts, approve(parts, await pending(parts, 2))) == ("approved", 2)
@@ -355,7 +355,7 @@ async def test_a_decision_a_millisecond_before_the_deadline_counts(place: Place,
         assert await approve(parts, approval_id) == "approved"
 
 
-async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(parts: Parts, place: Place) -> None:
+async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(parts: AppServices, place: Place) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     place.sql("update payloads set args = ?", b'{"path":"/"}')

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.app.worker import TIDY_EVERY
+from interlock.app.bootstrap import AppServices
+from interlock.app.worker import CLEANUP_INTERVAL
 from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ledger.erasure import Erasure
-from interlock.core.ports import Record, Shelf
-from interlock.storage.tables.records import APPLIED, MOST, SqlRecords
+from interlock.core.ports import ToolItem, ToolItemTransaction
+from interlock.storage.tables.records import APPLIED_RETENTION, MAX_LISTED, SqlToolItemStore
 from tests.counting import count_up
 from tests.places import Place
 from tests.support import OK, START, Clock, approve, faults, opened, pending
@@ -22,20 +22,20 @@ from tests.support import OK, START, Clock, approve, faults, opened, pending
 TOP = Path(__file__).resolve().parents[2]
 
 
-async def count_of(records: SqlRecords) -> object:
+async def count_of(records: SqlToolItemStore) -> object:
     found = await records.get("counter", "c")
     return found.body["n"] if found else 0
 
 
-async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: Parts, clock: Clock) -> None:  # R7
+async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: AppServices, clock: Clock) -> None:  # R7
     records = parts.store.records("default")
     body = {"title": "Grüße", "parts": [1, 2.5, None, True, {"deep": "\U0001f600"}]}
     await records.change("", lambda shelf: shelf.put("page", "b", body))
     clock.forward(1_000)
     await records.change("", lambda shelf: shelf.put("page", "a", {}))
     await records.change("", lambda shelf: shelf.put("post", "a", {"other": "kind"}))
-    assert await records.get("page", "b") == Record("b", body, START)
-    assert await records.list("page") == [Record("a", {}, START + 1_000), Record("b", body, START)]
+    assert await records.get("page", "b") == ToolItem("b", body, START)
+    assert await records.list("page") == [ToolItem("a", {}, START + 1_000), ToolItem("b", body, START)]
     await records.change("", lambda shelf: shelf.delete("page", "a"))
     await records.change("", lambda shelf: shelf.delete("page", "never was"))
     assert await records.get("page", "a") is None
@@ -43,7 +43,7 @@ async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: Parts, cl
     assert [record.id for record in await records.list("post")] == ["a"]
 
 
-async def test_each_workspace_has_records_and_keys_of_its_own(parts: Parts) -> None:  # R7
+async def test_each_workspace_has_records_and_keys_of_its_own(parts: AppServices) -> None:  # R7
     here, there = parts.store.records("default"), parts.store.records("other")
     assert await here.change("key", count_up) == 1
     assert await there.get("counter", "c") is None
@@ -51,10 +51,10 @@ async def test_each_workspace_has_records_and_keys_of_its_own(parts: Parts) -> N
     assert (await count_of(here), await count_of(there)) == (1, 1)
 
 
-async def test_the_same_key_changes_once_and_gives_the_same_again(parts: Parts) -> None:  # R7
+async def test_the_same_key_changes_once_and_gives_the_same_again(parts: AppServices) -> None:  # R7
     records = parts.store.records("default")
 
-    def step(shelf: Shelf) -> object:
+    def step(shelf: ToolItemTransaction) -> object:
         return {"n": count_up(shelf), "list": (1, 2)}
 
     first = await records.change("approval-1", step)
@@ -65,19 +65,19 @@ async def test_the_same_key_changes_once_and_gives_the_same_again(parts: Parts) 
     assert await records.change("approval-2", step) == {"n": 2, "list": [1, 2]}
 
 
-async def test_without_a_key_every_change_counts_and_none_is_kept(parts: Parts, place: Place) -> None:  # R7
+async def test_without_a_key_every_change_counts_and_none_is_kept(parts: AppServices, place: Place) -> None:  # R7
     records = parts.store.records("default")
     assert [await records.change("", count_up) for _ in range(3)] == [1, 2, 3]
     assert place.sql("select count(*) from applied") == [(0,)]
 
 
-async def test_of_many_at_once_with_one_key_one_changes_something(parts: Parts) -> None:  # R7
+async def test_of_many_at_once_with_one_key_one_changes_something(parts: AppServices) -> None:  # R7
     records = parts.store.records("default")
     assert await asyncio.gather(*(records.change("key", count_up) for _ in range(50))) == [1] * 50
     assert await count_of(records) == 1
 
 
-async def test_changes_of_one_batch_see_each_other(parts: Parts) -> None:  # R7
+async def test_changes_of_one_batch_see_each_other(parts: AppServices) -> None:  # R7
     records = parts.store.records("default")
     results = await asyncio.gather(*(records.change(f"key{number}", count_up) for number in range(50)))
     assert sorted(map(str, results)) == sorted(map(str, range(1, 51)))
@@ -111,11 +111,11 @@ async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  
 
 
 @pytest.mark.parametrize("error", [ToolFailed("no"), KeyError("a bug")])
-async def test_a_step_that_raises_has_changed_nothing(parts: Parts, place: Place, error: Exception) -> None:  # R7
+async def test_a_step_that_raises_has_changed_nothing(parts: AppServices, place: Place, error: Exception) -> None:  # R7
     records = parts.store.records("default")
     await records.change("", count_up)
 
-    def step(shelf: Shelf) -> object:
+    def step(shelf: ToolItemTransaction) -> object:
         shelf.put("page", "new", {})
         shelf.delete("counter", "c")
         raise error
@@ -129,7 +129,7 @@ async def test_a_step_that_raises_has_changed_nothing(parts: Parts, place: Place
     assert await records.change("key", count_up) == 3  # the key of what failed is good for another try
 
 
-async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: Parts, place: Place) -> None:  # R7
+async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: AppServices, place: Place) -> None:  # R7
     records = parts.store.records("default")
     for kind, record_id, body in (
         ("page", "a\0b", {}),
@@ -139,7 +139,9 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: Parts, 
         ("page", "a", {"text": "x" * 1024 * 1024}),
     ):
 
-        def step(shelf: Shelf, kind: str = kind, record_id: str = record_id, body: dict[str, object] = body) -> object:
+        def step(
+            shelf: ToolItemTransaction, kind: str = kind, record_id: str = record_id, body: dict[str, object] = body
+        ) -> object:
             shelf.put("page", "before", {})
             return shelf.put(kind, record_id, body)
 
@@ -151,20 +153,20 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: Parts, 
     assert place.sql("select count(*) from applied") == [(0,)]
 
 
-async def test_a_step_sees_what_it_has_changed_itself(parts: Parts, clock: Clock) -> None:  # R7
+async def test_a_step_sees_what_it_has_changed_itself(parts: AppServices, clock: Clock) -> None:  # R7
     records = parts.store.records("default")
     for record_id in ("b", "d"):
         await records.change("", lambda shelf, record_id=record_id: shelf.put("page", record_id, {"n": 1}))  # type: ignore[misc]
     clock.forward(5)
 
-    def step(shelf: Shelf) -> object:
+    def step(shelf: ToolItemTransaction) -> object:
         shelf.put("page", "a", {"n": 2})
         shelf.put("page", "b", {"n": 2})
         shelf.put("post", "d", {"n": 2})
         shelf.put("page", "c", {"n": 2})
         shelf.delete("page", "c")
         assert shelf.get("page", "c") is None
-        assert shelf.get("page", "b") == Record("b", {"n": 2}, START + 5)
+        assert shelf.get("page", "b") == ToolItem("b", {"n": 2}, START + 5)
         shelf.delete("page", "d")
         shelf.put("page", "d", {"n": 3})
         return [[record.id, record.body["n"]] for record in shelf.list("page")]
@@ -174,35 +176,35 @@ async def test_a_step_sees_what_it_has_changed_itself(parts: Parts, clock: Clock
     assert [record.id for record in await records.list("post")] == ["d"]
 
 
-async def test_a_list_has_an_end(parts: Parts) -> None:  # R7
+async def test_a_list_has_an_end(parts: AppServices) -> None:  # R7
     records = parts.store.records("default")
 
-    def step(shelf: Shelf) -> object:
-        for number in range(MOST + 5):
+    def step(shelf: ToolItemTransaction) -> object:
+        for number in range(MAX_LISTED + 5):
             shelf.put("page", f"{number:06}", {})
         return len(shelf.list("page"))
 
-    assert await records.change("", step) == MOST
-    assert (await records.list("page"))[-1].id == f"{MOST - 1:06}"
+    assert await records.change("", step) == MAX_LISTED
+    assert (await records.list("page"))[-1].id == f"{MAX_LISTED - 1:06}"
 
 
 # What is forgotten
 
 
-async def test_a_change_is_remembered_for_thirty_days(parts: Parts, place: Place, clock: Clock) -> None:  # R7
+async def test_a_change_is_remembered_for_thirty_days(parts: AppServices, place: Place, clock: Clock) -> None:  # R7
     records = parts.store.records("default")
     await records.change("old", count_up)
-    clock.forward(APPLIED)
+    clock.forward(APPLIED_RETENTION)
     await records.change("new", count_up)
     await parts.worker.sweep()
     assert place.sql("select count(*) from applied") == [(2,)]
-    clock.forward(TIDY_EVERY)
+    clock.forward(CLEANUP_INTERVAL)
     await parts.worker.sweep()
     assert place.sql("select key from applied") == [("new",)]
     assert await count_of(records) == 2, "what was changed stays"
 
 
-async def test_erasing_an_approval_takes_what_its_tool_gave(parts: Parts, place: Place) -> None:  # R7
+async def test_erasing_an_approval_takes_what_its_tool_gave(parts: AppServices, place: Place) -> None:  # R7
     approval_id, other = await pending(parts, 1), await pending(parts, 2)
     records = parts.store.records("default")
     for key in (approval_id, other):

@@ -3,15 +3,15 @@
 import json
 from typing import Any
 
-from interlock.app.bootstrap import Parts
-from interlock.core.call import SECRET, Caller, ToolSpec
-from interlock.core.decision import Edit, Seen
+from interlock.app.bootstrap import AppServices
+from interlock.core.call import SECRET_MARKER, Caller, ToolSpec
+from interlock.core.decision import Acknowledgement, Edit
 from interlock.core.ledger.event import Event
-from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.analysis import RecordedCall
 from interlock.core.policy.policy import Policy
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
-from interlock.policy.rehearsal import Rehearsed, activity, rehearse, shadowed
+from interlock.policy.rehearsal import RehearsalResult, rule_activity, run_rehearsal, shadow_report
 from tests.support import BOB, READ, WRITE, Clock, call, pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}", secret=("key",))
@@ -28,25 +28,25 @@ def policy(text: str) -> Policy:
     return load_policy(text, compile_condition).policy
 
 
-async def pay(parts: Parts, amount: object, **more: object) -> None:
+async def pay(parts: AppServices, amount: object, **more: object) -> None:
     args = {"amount": amount, "key": "hunter2"}
     await parts.gate.check(call(f"pay{amount}", args, tool="pay", **more), PAY)
 
 
-async def recorded(parts: Parts, since: int = 0) -> list[Recorded]:
+async def recorded(parts: AppServices, since: int = 0) -> list[RecordedCall]:
     return [each async for page in parts.store.recorded("default", since) for each in page]
 
 
-async def rehearsed(parts: Parts, draft: str, since: int = 0) -> Rehearsed:
+async def rehearsed(parts: AppServices, draft: str, since: int = 0) -> RehearsalResult:
     steps: list[tuple[int, int]] = []
     policies = (parts.gate.policy, policy(draft))
-    found = await rehearse(parts.store, "default", policies, since, 10, lambda *at: steps.append(at))
+    found = await run_rehearsal(parts.store, "default", policies, since, 10, lambda *at: steps.append(at))
     assert (steps[-1] if steps else (0, 0)) == (found.report.calls,) * 2, "the bar ends at its end"
     return found
 
 
 # R9, R52
-async def test_what_an_agents_own_switch_said_is_rehearsed_with_it(parts: Parts) -> None:
+async def test_what_an_agents_own_switch_said_is_rehearsed_with_it(parts: AppServices) -> None:
     """Else a call that was let through by it would look as if the draft asked more."""
     await pay(parts, 50, switch="off")
     await parts.gate.check(call("look", tool=READ.name, switch="on"), READ)
@@ -57,7 +57,7 @@ async def test_what_an_agents_own_switch_said_is_rehearsed_with_it(parts: Parts)
 
 
 # R52
-async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts: Parts) -> None:
+async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts: AppServices) -> None:
     await parts.put_policy("default", POLICY, "ada", {})
     who: dict[str, Any] = {
         "agent": "helper",
@@ -83,7 +83,7 @@ async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts:
         assert each.call.value["amount"] == amount
         assert (each.spec.sha256, each.sentence) == (PAY.sha256, f"Pay {amount}")
     assert found[1].call.value["key"] == "hunter2"
-    assert list(found[2].call.value["key"]) == [SECRET]  # type: ignore[call-overload]  # an object
+    assert list(found[2].call.value["key"]) == [SECRET_MARKER]  # type: ignore[call-overload]  # an object
 
 
 BILLING = """
@@ -100,7 +100,7 @@ def key(*agents: str, **known: Any) -> Caller:
 
 
 # R52, R57
-async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(parts: Parts) -> None:
+async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(parts: AppServices) -> None:
     """A claimed agent, person or team opened nothing then, and opens nothing in a rehearsal."""
     await parts.put_policy("default", BILLING, "ada", {})
     said: list[dict[str, Any]] = [
@@ -123,7 +123,7 @@ async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(parts: P
 
 
 # R52, R57
-async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_nobodys(parts: Parts) -> None:
+async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_nobodys(parts: AppServices) -> None:
     await parts.put_policy("default", BILLING, "ada", {})
     await pay(parts, 200, agent="billing", requester="ann", teams=("finance",))
     (entry,) = [each async for page in parts.store.entries("default") for each in page if each.kind == "denied"]
@@ -134,14 +134,14 @@ async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_
 
 
 # R52, R58
-async def test_a_name_that_was_refused_is_refused_by_every_draft(parts: Parts) -> None:
+async def test_a_name_that_was_refused_is_refused_by_every_draft(parts: AppServices) -> None:
     await pay(parts, 5, caller=key("billing"), refusal="A name in this call looks like 'pay' and is not.")
     report = (await rehearsed(parts, "rules: [{name: all, then: allow}]")).report
     assert (report.turns, report.outdated) == ({("deny", "deny"): 1}, 0)
 
 
 # R52
-async def test_a_person_is_known_by_their_address_in_a_rehearsal_too(parts: Parts) -> None:
+async def test_a_person_is_known_by_their_address_in_a_rehearsal_too(parts: AppServices) -> None:
     await parts.accounts.add_user("default", "ann", "viewer", "ada", email="ann@example.com")
     await pay(parts, 5, requester="ann", aliases=("ann@example.com",))
     report = (await rehearsed(parts, "rules: [{name: not ann, users: [ann@example.com], then: deny}]")).report
@@ -149,7 +149,7 @@ async def test_a_person_is_known_by_their_address_in_a_rehearsal_too(parts: Part
 
 
 # R52
-async def test_a_rehearsal_counts_every_call_but_allowed_reads(parts: Parts) -> None:
+async def test_a_rehearsal_counts_every_call_but_allowed_reads(parts: AppServices) -> None:
     await parts.put_policy("default", POLICY, "ada", {})
     for amount in (5, 50, 500):
         await pay(parts, amount)
@@ -160,7 +160,7 @@ async def test_a_rehearsal_counts_every_call_but_allowed_reads(parts: Parts) -> 
 
 
 # R52
-async def test_only_calls_since_a_time_are_rehearsed(parts: Parts, clock: Clock) -> None:
+async def test_only_calls_since_a_time_are_rehearsed(parts: AppServices, clock: Clock) -> None:
     await pending(parts, 1)
     clock.forward(1_000)
     await pending(parts, 2)
@@ -169,51 +169,51 @@ async def test_only_calls_since_a_time_are_rehearsed(parts: Parts, clock: Clock)
     assert (await rehearsed(parts, NOTHING, clock.now + 1)).report.calls == 0
 
 
-async def test_an_edited_call_is_judged_with_what_came_of_it(parts: Parts) -> None:
+async def test_an_edited_call_is_judged_with_what_came_of_it(parts: AppServices) -> None:
     approval_id = await pending(parts)
     stored = await parts.store.get("default", approval_id)
-    edit = Edit(b'{"path":"/tmp/y"}', Seen(stored.approval.args_sha256))
+    edit = Edit(b'{"path":"/tmp/y"}', Acknowledgement(stored.approval.args_sha256))
     await parts.inbox.decide("default", approval_id, edit, BOB)
     (found,) = await recorded(parts)
     assert (found.call.value, found.sentence) == ({"path": "/tmp/y"}, "Delete /tmp/y")
 
 
-async def test_workspaces_are_rehearsed_apart(parts: Parts) -> None:
+async def test_workspaces_are_rehearsed_apart(parts: AppServices) -> None:
     await parts.gate.check(call(1, workspace="other"), WRITE)
     assert (await rehearsed(parts, NOTHING)).report.calls == 0
 
 
 # R52
-async def test_shadow_rules_are_noted_with_every_kind_of_call(parts: Parts) -> None:
+async def test_shadow_rules_are_noted_with_every_kind_of_call(parts: AppServices) -> None:
     await parts.put_policy("default", POLICY, "ada", {})
     for amount in (5, 50, 500):
         await pay(parts, amount)
-    found = await shadowed(parts.store, "default", 0, lambda *_: None)
+    found = await shadow_report(parts.store, "default", 0, lambda *_: None)
     (shadow,) = found.rules
     assert (found.calls, found.erased, shadow.rule) == (3, 0, "would stop all")
     assert shadow.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
 
 
 # R52
-async def test_what_rules_did_is_told_of_the_newest_entries(parts: Parts) -> None:
+async def test_what_rules_did_is_told_of_the_newest_entries(parts: AppServices) -> None:
     await parts.put_policy("default", POLICY, "ada", {})
     for amount in (5, 50, 500):
         await pay(parts, amount)
-    found = await activity(parts.store, "default", 0, 1_000, lambda *_: None)
+    found = await rule_activity(parts.store, "default", 0, 1_000, lambda *_: None)
     assert {each.rule: each.verdicts for each in found.matched} == {
         "small passes": {"allow": 1},
         "": {"ask": 1},
         "large stops": {"deny": 1},
     }
     assert (found.complete, found.shadows.calls) == (True, 3)
-    newest = await activity(parts.store, "default", 0, 1, lambda *_: None)
+    newest = await rule_activity(parts.store, "default", 0, 1, lambda *_: None)
     assert (newest.complete, [each.rule for each in newest.matched]) == (False, ["large stops"])
 
 
-async def test_a_look_at_what_rules_did_can_be_ended(parts: Parts) -> None:
+async def test_a_look_at_what_rules_did_can_be_ended(parts: AppServices) -> None:
     for number in range(501):
         await parts.gate.check(call(number), WRITE)
-    ended = await activity(parts.store, "default", 0, 1_000, lambda *_: False)
+    ended = await rule_activity(parts.store, "default", 0, 1_000, lambda *_: False)
     assert (ended.complete, ended.shadows.calls) == (False, 500)
-    nothing = await activity(parts.store, "nobody", 0, 1_000, lambda *_: False)
+    nothing = await rule_activity(parts.store, "nobody", 0, 1_000, lambda *_: False)
     assert (nothing.complete, nothing.matched) == (True, ())

@@ -8,8 +8,19 @@ from typing import Any
 
 import pytest
 
-from interlock import Answered, Approve, Interlock, Proceed, Reject, Respond, Seen, StoreUnavailable, Waiting, propose
-from interlock.app.bootstrap import Parts, wire
+from interlock import (
+    Acknowledgement,
+    Answered,
+    Approve,
+    Interlock,
+    Proceed,
+    Reject,
+    Respond,
+    StoreUnavailable,
+    Waiting,
+    propose,
+)
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import ToolSpec
 from interlock.core.errors import (
     AlreadyDecided,
@@ -24,7 +35,7 @@ from interlock.core.errors import (
     Unauthenticated,
 )
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.sdk.client import Client, SyncClient
 from tests.cutting import Act, Between, between
 from tests.places import Place
@@ -36,8 +47,8 @@ WRITE = ToolSpec("send", "write", describe="Send to {to}")
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[Parts]:
-    parts = wire(place.url)
+async def desk(place: Place) -> AsyncIterator[AppServices]:
+    parts = build_services(place.url)
     await parts.store.open()
     await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
     yield parts
@@ -45,7 +56,7 @@ async def desk(place: Place) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture
-async def keys(desk: Parts) -> Keys:
+async def keys(desk: AppServices) -> Keys:
     return await make_keys(desk)
 
 
@@ -61,18 +72,18 @@ async def net(server: str) -> AsyncIterator[Between]:
         yield state
 
 
-async def approved(desk: Parts) -> str:
+async def approved(desk: AppServices) -> str:
     """Plays the reviewer for the next call that waits."""
     async with desk.store.watch("default") as watch:
-        while not (page := await desk.store.list("default", Query(statuses=("pending",)))).items:
+        while not (page := await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items:
             await watch.changed(1)
     stored: Stored = page.items[0]
-    seen = Seen(stored.approval.args_sha256, stored.approval.alarms)
+    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
     await desk.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
     return stored.approval.id
 
 
-async def one_call(lock: Interlock, desk: Parts) -> list[str]:
+async def one_call(lock: Interlock, desk: AppServices) -> list[str]:
     ran: list[str] = []
 
     @lock.tool(effect="write", secret=["token"])
@@ -87,7 +98,9 @@ async def one_call(lock: Interlock, desk: Parts) -> list[str]:
 
 # R3, R23, R46
 @pytest.mark.parametrize("act", ["lose", "refuse", "busy"])
-async def test_whichever_answer_is_lost_the_tool_runs_once(net: Between, keys: Keys, desk: Parts, act: Act) -> None:
+async def test_whichever_answer_is_lost_the_tool_runs_once(
+    net: Between, keys: Keys, desk: AppServices, act: Act
+) -> None:
     """One program after another; each loses another one of its answers."""
     for lost in range(1, 10):
         before = len(net.lines)
@@ -107,7 +120,9 @@ async def test_whichever_answer_is_lost_the_tool_runs_once(net: Between, keys: K
 
 
 # R46
-async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(net: Between, keys: Keys, desk: Parts) -> None:
+async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(
+    net: Between, keys: Keys, desk: AppServices
+) -> None:
     net.act = lambda number, line: "lose" if "/start" in line else "pass"
     async with Client(net.url, keys["agent"], patience=0.5) as client:
         told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
@@ -122,7 +137,7 @@ async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(net: Betwe
 
 
 # R46
-async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: Keys, desk: Parts) -> None:
+async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: Keys, desk: AppServices) -> None:
     async with Client(net.url, keys["agent"]) as client:
         told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(told, Waiting)
@@ -135,7 +150,7 @@ async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: 
 
 
 # R23
-async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, desk: Parts) -> None:
+async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, desk: AppServices) -> None:
     with serving_here(place.url) as url, between(url) as net:
         client = Client(net.url, keys["agent"], patience=0.1)
         told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
@@ -156,7 +171,7 @@ async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys,
 # R57
 @pytest.mark.parametrize("declared", ["write", "read"])
 async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
-    place: Place, keys: Keys, desk: Parts, declared: str
+    place: Place, keys: Keys, desk: AppServices, declared: str
 ) -> None:
     """Pinned before the server starts, so that nobody has to wait until it follows."""
     await desk.store.pin("default", [ToolSpec("send", "write", secret=("token",))], "", "ada")
@@ -177,7 +192,7 @@ async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
 
 # R24, R57
 async def test_a_registered_tool_runs_unless_the_program_changed_it_after_the_approval(
-    server: str, keys: Keys, desk: Parts
+    server: str, keys: Keys, desk: AppServices
 ) -> None:
     own = ToolSpec("cms_delete_post", "destructive")
     async with Client(server, keys["agent"]) as client:
@@ -190,7 +205,7 @@ async def test_a_registered_tool_runs_unless_the_program_changed_it_after_the_ap
 
 
 # R24, R48
-async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Parts) -> None:
+async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: AppServices) -> None:
     async with Client(server, keys["agent"], lease_seconds=0.05) as client:
         told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(told, Waiting)
@@ -201,7 +216,7 @@ async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Part
         with pytest.raises(NotFound):
             await client.wait("../runs")
         with pytest.raises(Forbidden, match="agent"):
-            await client.decide(told.approval_id, Approve(Seen(told.args_sha256)))
+            await client.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256)))
         await approved(desk)
         with pytest.raises(BindingBroken, match="definition changed"):
             await client.start(told.approval_id, ToolSpec("send", "write", idempotent=True))
@@ -217,17 +232,21 @@ async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Part
 
 
 # R21, R48
-async def test_a_person_decides_with_their_own_key_and_as_nobody_else(server: str, keys: Keys, desk: Parts) -> None:
+async def test_a_person_decides_with_their_own_key_and_as_nobody_else(
+    server: str, keys: Keys, desk: AppServices
+) -> None:
     async with Client(server, keys["agent"]) as agent:
         told = await agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
     lock = Interlock(server, key=keys["reviewer"])
     with pytest.raises(Forbidden, match="key of bob"):
         await lock.decide(told.approval_id, Approve(), reviewer="ada")
-    assert (await lock.decide(told.approval_id, Approve(Seen(told.args_sha256)), reviewer="bob")).status == "approved"
+    assert (
+        await lock.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256)), reviewer="bob")
+    ).status == "approved"
     with pytest.raises(InvalidDecision, match="carries args_sha256"):
         await lock.decide(told.approval_id, Approve(), reviewer="bob")
     with pytest.raises(AlreadyDecided) as late:
-        await lock.decide(told.approval_id, Reject("", Seen(told.args_sha256)), reviewer="bob")
+        await lock.decide(told.approval_id, Reject("", Acknowledgement(told.args_sha256)), reviewer="bob")
     assert late.value.ids["decision"]["by"] == "bob"  # type: ignore[index]
     assert isinstance(late.value.ids["decision"]["at"], int)  # type: ignore[index]
     with pytest.raises(Forbidden, match="for agents"):  # a person's key proposes nothing
@@ -250,7 +269,7 @@ def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
         told = agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(told, Waiting)
         assert isinstance(agent.wait(told.approval_id, timeout=0.01), Waiting)
-        assert bob.decide(told.approval_id, Approve(Seen(told.args_sha256))).status == "approved"
+        assert bob.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256))).status == "approved"
         started = agent.start(told.approval_id, WRITE)
         assert agent.renew(told.approval_id, started.fence).status == "running"
         assert agent.finish(told.approval_id, started.fence, error="no such host").status == "failed"
@@ -258,14 +277,14 @@ def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
         assert agent.cancel(other.approval_id, "not needed").status == "cancelled"
         third = agent.check(propose("send", {"to": "c"}, "run", "3"), WRITE)
         assert isinstance(third, Waiting)
-        bob.decide(third.approval_id, Approve(Seen(third.args_sha256)))
+        bob.decide(third.approval_id, Approve(Acknowledgement(third.args_sha256)))
         fence = agent.start(third.approval_id).fence
         assert agent.abandon(third.approval_id, fence).status == "unknown"
         assert "SyncClient" in repr(agent)
 
 
 # R2, R45
-async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys: Keys, desk: Parts) -> None:
+async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys: Keys, desk: AppServices) -> None:
     def preview(args: Any) -> str:
         return f"{len(args)} arguments"
 
@@ -286,7 +305,7 @@ async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys
 
 
 # R46
-async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk: Parts) -> None:
+async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk: AppServices) -> None:
     with Interlock(server, key=keys["agent"], lease_seconds=0.3) as lock:
 
         @lock.tool(effect="write")
@@ -303,7 +322,7 @@ async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk
 
 
 # R46
-async def test_a_result_too_large_to_be_sent_is_described(server: str, keys: Keys, desk: Parts) -> None:
+async def test_a_result_too_large_to_be_sent_is_described(server: str, keys: Keys, desk: AppServices) -> None:
     with Interlock(server, key=keys["agent"]) as lock:
 
         @lock.tool(effect="write")
@@ -332,7 +351,7 @@ async def test_what_a_server_decides_cannot_be_given_by_the_program(server: str,
 
 
 # R55
-async def test_an_agent_answers_what_people_ask_about_its_call(server: str, keys: Keys, desk: Parts) -> None:
+async def test_an_agent_answers_what_people_ask_about_its_call(server: str, keys: Keys, desk: AppServices) -> None:
     async with Client(server, keys["agent"]) as client:
         told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         waiting = asyncio.create_task(client.wait(told.approval_id, heard=0))
@@ -347,7 +366,7 @@ async def test_an_agent_answers_what_people_ask_about_its_call(server: str, keys
 
 
 # R37
-async def test_a_question_by_hand_is_answered_by_a_person(server: str, keys: Keys, desk: Parts) -> None:
+async def test_a_question_by_hand_is_answered_by_a_person(server: str, keys: Keys, desk: AppServices) -> None:
     async with Client(server, keys["agent"]) as client:
         asked = await client.ask("Which colour?", run_id="run", call_id="q", choices=["red", "blue"], requester="ann")
         assert isinstance(asked, Waiting)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, propose
-from interlock.core.decision import Approve, Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reject, Reviewer
 from interlock.core.errors import Error, Forbidden
 from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
@@ -35,45 +35,45 @@ PEOPLE = {"ada": "admin", "bob": "reviewer", "eve": "reviewer", "fay": "reviewer
 
 
 @pytest.fixture
-async def bank(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def bank(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     async with opened(place, clock, RULES) as parts:
         await people(parts)
         yield parts
 
 
-async def people(parts: Parts) -> None:
+async def people(parts: AppServices) -> None:
     for name, role in PEOPLE.items():
         await parts.accounts.add_user("default", name, role, "ada", FINANCE)
 
 
-async def wire(parts: Parts, number: int | str = 1) -> str:
+async def wire(parts: AppServices, number: int | str = 1) -> str:
     """A call for which two of finance have to vote."""
     outcome = await parts.gate.check(propose("wire", {"n": number}, "run", f"w{number}"), ToolSpec("wire", "write"))
     assert isinstance(outcome, Waiting)
     return outcome.approval_id
 
 
-async def pay(parts: Parts, number: int | str = 1) -> bool:
+async def pay(parts: AppServices, number: int | str = 1) -> bool:
     """Whether it passes without a person."""
     return isinstance(await parts.gate.check(propose("pay", {}, "run", f"p{number}"), PAY), Proceed)
 
 
-async def vote(parts: Parts, approval_id: str, who: Reviewer) -> str:
+async def vote(parts: AppServices, approval_id: str, who: Reviewer) -> str:
     stored = await parts.store.get("default", approval_id)
-    decision = Approve(Seen(stored.approval.args_sha256))
+    decision = Approve(Acknowledgement(stored.approval.args_sha256))
     return (await parts.inbox.decide("default", approval_id, decision, who)).status
 
 
-async def person(parts: Parts, name: str) -> Reviewer:
+async def person(parts: AppServices, name: str) -> Reviewer:
     """As the server makes them: with what they came by."""
     return replace(await parts.inbox.reviewer("default", name, "web"), credential="session 0123")
 
 
-async def approval(parts: Parts, approval_id: str) -> Approval:
+async def approval(parts: AppServices, approval_id: str) -> Approval:
     return (await parts.store.get("default", approval_id)).approval
 
 
-async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: Parts) -> None:
+async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: AppServices) -> None:
     waiting = await wire(bank)
     assert await vote(bank, waiting, await person(bank, "bob")) == "pending"
     gone = await bank.accounts.remove_user("default", "bob", "ada")
@@ -84,11 +84,13 @@ async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: Parts) 
     assert await faults(bank) == []
 
 
-async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: Parts) -> None:
+async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: AppServices) -> None:
     waiting = await wire(bank)
     await vote(bank, waiting, await person(bank, "bob"))
     eve = await person(bank, "eve")
-    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    )
     await bank.accounts.remove_user("default", "bob", "ada")
     undone = await bank.inbox.undo("default", waiting, eve)
     assert (undone.status, undone.votes) == ("pending", ())
@@ -96,11 +98,13 @@ async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: 
 
 
 @pytest.mark.parametrize("how", ["demoted", "out of the team"])
-async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_back(bank: Parts, how: str) -> None:
+async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_back(bank: AppServices, how: str) -> None:
     waiting = await wire(bank)
     await vote(bank, waiting, await person(bank, "bob"))
     eve = await person(bank, "eve")
-    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    )
     match how:
         case "demoted":
             await bank.accounts.change_user("default", "bob", "ada", role="viewer")
@@ -112,34 +116,40 @@ async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_bac
     assert await faults(bank) == []
 
 
-async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(bank: Parts) -> None:
+async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(bank: AppServices) -> None:
     waiting = await wire(bank)
     await vote(bank, waiting, await person(bank, "bob"))
     eve = await person(bank, "eve")
-    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    )
     await bank.accounts.change_user("default", "bob", "ada", role="admin")
     undone = await bank.inbox.undo("default", waiting, eve)
     assert [each.by for each in undone.votes] == ["bob"]
     assert await vote(bank, waiting, eve) == "approved"
 
 
-async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demoted_back(bank: Parts) -> None:
+async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demoted_back(bank: AppServices) -> None:
     await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
     waiting = await wire(bank)
     await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "bob"))
     await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "fay"))
     eve = await person(bank, "eve")
-    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    )
     await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
     undone = await bank.inbox.undo("default", waiting, eve)
     assert [each.by for each in undone.delegations] == ["fay"]
-    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    )
     await bank.accounts.change_user("default", "zoe", "ada", role="viewer")
     assert (await bank.inbox.undo("default", waiting, eve)).delegations == ()
     assert await faults(bank) == []
 
 
-async def test_what_was_approved_before_stays_approved(bank: Parts) -> None:
+async def test_what_was_approved_before_stays_approved(bank: AppServices) -> None:
     waiting = await wire(bank)
     for name in ("bob", "eve"):
         await vote(bank, waiting, await person(bank, name))
@@ -149,7 +159,7 @@ async def test_what_was_approved_before_stays_approved(bank: Parts) -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted", "out of the team"])
-async def test_a_grant_ends_with_what_its_maker_may(bank: Parts, how: str) -> None:
+async def test_a_grant_ends_with_what_its_maker_may(bank: AppServices, how: str) -> None:
     await bank.inbox.grant(GRANT, await person(bank, "bob"))
     assert await pay(bank, 1)
     match how:
@@ -166,7 +176,7 @@ async def test_a_grant_ends_with_what_its_maker_may(bank: Parts, how: str) -> No
     assert await faults(bank) == []
 
 
-async def test_a_change_that_takes_nothing_away_ends_nothing(bank: Parts) -> None:
+async def test_a_change_that_takes_nothing_away_ends_nothing(bank: AppServices) -> None:
     waiting = await wire(bank)
     await bank.inbox.grant(GRANT, await person(bank, "bob"))
     await vote(bank, waiting, await person(bank, "bob"))
@@ -176,7 +186,7 @@ async def test_a_change_that_takes_nothing_away_ends_nothing(bank: Parts) -> Non
     assert [each.by for each in (await approval(bank, waiting)).votes] == ["bob"]
 
 
-async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: Parts) -> None:
+async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: AppServices) -> None:
     waiting = await wire(bank)
     await vote(bank, waiting, await person(bank, "bob"))
     change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
@@ -184,7 +194,7 @@ async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: Parts) 
     assert (await approval(bank, waiting)).votes == ()
 
 
-async def test_delegations_by_and_to_somebody_end_with_them(bank: Parts) -> None:
+async def test_delegations_by_and_to_somebody_end_with_them(bank: AppServices) -> None:
     await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
     by_bob, to_bob, to_both = await wire(bank, 1), await wire(bank, 2), await wire(bank, 3)
     await bank.inbox.delegate("default", by_bob, People(frozenset({"zoe"})), await person(bank, "bob"))
@@ -201,7 +211,7 @@ async def test_delegations_by_and_to_somebody_end_with_them(bank: Parts) -> None
         await vote(bank, by_bob, await person(bank, "zoe"))
 
 
-async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: Parts) -> None:
+async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: AppServices) -> None:
     accounts = bank.accounts
     await accounts.set_away("default", "eve", START + HOUR, People(frozenset({"bob"})), "eve")
     await accounts.set_away("default", "fay", START + HOUR, People(frozenset({"bob", "ada"})), "fay")
@@ -211,7 +221,7 @@ async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: Parts) -> No
     assert (left["eve"], left["fay"]) == (None, People(frozenset({"ada"})))
 
 
-async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: Parts) -> None:
+async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: AppServices) -> None:
     accounts = bank.accounts
     await accounts.add_user("default", "root", "admin", "ada")
     invitation = await accounts.create_link("default", "root", role="admin")
@@ -222,7 +232,7 @@ async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: Part
         await accounts.link(invitation)
 
 
-async def test_what_would_end_is_told_before_and_nothing_changes(bank: Parts) -> None:
+async def test_what_would_end_is_told_before_and_nothing_changes(bank: AppServices) -> None:
     waiting = await wire(bank)
     await bank.inbox.grant(GRANT, await person(bank, "bob"))
     await vote(bank, waiting, await person(bank, "bob"))
@@ -237,7 +247,7 @@ async def test_what_would_end_is_told_before_and_nothing_changes(bank: Parts) ->
     assert (await bank.accounts.remove_user("default", "bob", "ada")).ended == told
 
 
-async def test_a_vote_that_races_a_removal_does_not_count(bank: Parts) -> None:
+async def test_a_vote_that_races_a_removal_does_not_count(bank: AppServices) -> None:
     """In one batch, whichever comes first: who voted was let in before they were removed."""
     bob = await person(bank, "bob")
     for number in range(8):
@@ -267,7 +277,7 @@ async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place
         assert await faults(here) == []
 
 
-async def test_a_grant_that_races_a_removal_is_not_left(bank: Parts) -> None:
+async def test_a_grant_that_races_a_removal_is_not_left(bank: AppServices) -> None:
     bob = await person(bank, "bob")
     for number in range(6):
         making = bank.inbox.grant(replace(GRANT, id=f"g{number}"), bob)
@@ -277,7 +287,7 @@ async def test_a_grant_that_races_a_removal_is_not_left(bank: Parts) -> None:
         await bank.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
 
 
-async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(bank: Parts, clock: Clock) -> None:
+async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(bank: AppServices, clock: Clock) -> None:
     await bank.accounts.add_user("default", "zoe", "reviewer", "ada", frozenset({"support"}))
     waiting = await wire(bank)
     for name in ("bob", "eve"):
@@ -293,7 +303,7 @@ async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(b
 
 
 async def test_calls_that_wait_are_read_once_for_a_change_and_not_at_all_for_a_new_address(
-    bank: Parts, monkeypatch: pytest.MonkeyPatch
+    bank: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them are read under the lock of the ledger, where everybody else waits."""
     approval_id, reads, read = await wire(bank), [], Transaction.answered

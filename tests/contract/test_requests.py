@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.outcome import Proceed, Refused, Waiting
 from tests.places import Place
@@ -27,7 +27,7 @@ MONEY = ToolSpec(
 BAD = {"amount": "ten", "to": "shop"}
 
 
-async def misfit(parts: Parts, number: int = 1, spec: ToolSpec = MONEY) -> str:
+async def misfit(parts: AppServices, number: int = 1, spec: ToolSpec = MONEY) -> str:
     outcome = await parts.gate.check(call(number, BAD, tool=spec.name), spec, take_misfits=True)
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
@@ -36,7 +36,7 @@ async def misfit(parts: Parts, number: int = 1, spec: ToolSpec = MONEY) -> str:
 # Ids
 
 
-async def test_a_request_has_the_id_that_it_was_given_and_is_one_request(parts: Parts) -> None:  # R22, R24
+async def test_a_request_has_the_id_that_it_was_given_and_is_one_request(parts: AppServices) -> None:  # R22, R24
     first = await parts.gate.check(call(), WRITE, approval_id=ID)
     assert isinstance(first, Waiting)
     assert first.approval_id == ID
@@ -45,7 +45,7 @@ async def test_a_request_has_the_id_that_it_was_given_and_is_one_request(parts: 
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_an_id_stands_for_one_call_and_a_call_for_one_id(parts: Parts) -> None:  # R22, R24
+async def test_an_id_stands_for_one_call_and_a_call_for_one_id(parts: AppServices) -> None:  # R22, R24
     await parts.gate.check(call(), WRITE, approval_id=ID)
     for other, given in ((call(2), ID), (call(), str(uuid4())), (call(1, {"path": "/"}), ID)):
         with pytest.raises(CallMismatch):
@@ -55,14 +55,14 @@ async def test_an_id_stands_for_one_call_and_a_call_for_one_id(parts: Parts) -> 
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_an_id_is_checked_where_the_call_is_known_before_its_transaction(parts: Parts) -> None:  # R24
+async def test_an_id_is_checked_where_the_call_is_known_before_its_transaction(parts: AppServices) -> None:  # R24
     previewed = ToolSpec("delete_file", "destructive", preview=lambda _: "much")
     await parts.gate.check(call(), previewed, approval_id=ID)
     with pytest.raises(CallMismatch):
         await parts.gate.check(call(), previewed, approval_id=str(uuid4()))
 
 
-async def test_other_workspaces_have_ids_of_their_own(parts: Parts) -> None:  # R22
+async def test_other_workspaces_have_ids_of_their_own(parts: AppServices) -> None:  # R22
     for workspace in ("default", "other"):
         outcome = await parts.gate.check(call(workspace=workspace), WRITE, approval_id=ID)
         assert isinstance(outcome, Waiting)
@@ -71,13 +71,13 @@ async def test_other_workspaces_have_ids_of_their_own(parts: Parts) -> None:  # 
 
 
 @pytest.mark.parametrize("given", ["x", ID.upper(), ID.replace("-", ""), f"{{{ID}}}", f"urn:uuid:{ID}", f" {ID}"])
-async def test_an_id_has_one_spelling(parts: Parts, given: str) -> None:  # R22
+async def test_an_id_has_one_spelling(parts: AppServices, given: str) -> None:  # R22
     with pytest.raises(InvalidRequest, match="UUID"):
         await parts.gate.check(call(), WRITE, approval_id=given)
     assert await kinds(parts) == []
 
 
-async def test_of_two_calls_that_race_for_an_id_one_gets_it_and_no_neighbour_suffers(parts: Parts) -> None:  # R24
+async def test_of_two_calls_that_race_for_an_id_one_gets_it_and_no_neighbour_suffers(parts: AppServices) -> None:  # R24
     wanted = [parts.gate.check(call(n), WRITE, approval_id=ID) for n in range(4)]
     others = [parts.gate.check(call(f"n{n}"), WRITE) for n in range(20)]
     results = await asyncio.gather(*wanted, *others, return_exceptions=True)
@@ -101,7 +101,7 @@ async def test_of_two_processes_that_race_for_an_id_one_gets_it(place: Place, cl
         assert await faults(two) == []
 
 
-async def test_a_read_with_an_id_gets_a_row(parts: Parts) -> None:  # R22
+async def test_a_read_with_an_id_gets_a_row(parts: AppServices) -> None:  # R22
     outcome = await parts.gate.check(call(tool=READ.name), READ, approval_id=ID)
     assert isinstance(outcome, Proceed)
     assert outcome.approval_id == ID
@@ -111,7 +111,7 @@ async def test_a_read_with_an_id_gets_a_row(parts: Parts) -> None:  # R22
 # Misfits
 
 
-async def test_a_misfit_is_refused_unless_the_caller_takes_it_in(parts: Parts) -> None:  # R22, R27
+async def test_a_misfit_is_refused_unless_the_caller_takes_it_in(parts: AppServices) -> None:  # R22, R27
     with pytest.raises(InvalidRequest, match="/amount"):
         await parts.gate.check(call(1, BAD, tool=MONEY.name), MONEY)
     assert await kinds(parts) == []
@@ -120,7 +120,9 @@ async def test_a_misfit_is_refused_unless_the_caller_takes_it_in(parts: Parts) -
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_a_misfit_says_on_its_card_what_is_wrong_and_cannot_be_approved(parts: Parts) -> None:  # R22, R27, R41
+async def test_a_misfit_says_on_its_card_what_is_wrong_and_cannot_be_approved(
+    parts: AppServices,
+) -> None:  # R22, R27, R41
     approval_id = await misfit(parts)
     view = await parts.inbox.show("default", approval_id)
     (finding,) = view.card.findings
@@ -136,9 +138,9 @@ async def test_a_misfit_says_on_its_card_what_is_wrong_and_cannot_be_approved(pa
     assert isinstance(caught.value.problems[0], Problem)
 
 
-async def test_a_misfit_can_be_edited_into_something_that_fits(parts: Parts) -> None:  # R12, R27
+async def test_a_misfit_can_be_edited_into_something_that_fits(parts: AppServices) -> None:  # R12, R27
     approval_id = await misfit(parts)
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
     with pytest.raises(InvalidDecision):
         await parts.inbox.decide("default", approval_id, Edit({"amount": -1, "to": "shop"}, seen), BOB)
     done = await parts.inbox.decide("default", approval_id, Edit({"amount": 10, "to": "shop"}, seen), BOB)
@@ -151,7 +153,7 @@ async def test_a_misfit_can_be_edited_into_something_that_fits(parts: Parts) -> 
     assert await faults(parts) == []
 
 
-async def test_a_misfit_can_be_rejected_or_answered(parts: Parts) -> None:  # R27
+async def test_a_misfit_can_be_rejected_or_answered(parts: AppServices) -> None:  # R27
     first, second = await misfit(parts), await misfit(parts, 2)
     await parts.inbox.decide("default", first, Reject("Nonsense."), BOB)
     await parts.inbox.decide("default", second, Respond("Send a number."), BOB)

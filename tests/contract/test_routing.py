@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from interlock.app.bootstrap import Parts, Reaching
+from interlock.app.bootstrap import AppServices, PolicyChannelSettings
 from interlock.core.canonical import canonical
-from interlock.core.decision import Edit, Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Reviewer
 from interlock.core.errors import Forbidden, Misconfigured
-from interlock.core.ledger.event import TIME
-from interlock.core.notify.routing import Means, Quiet, Routes
+from interlock.core.ledger.event import SYSTEM_ACTOR
+from interlock.core.notify.routing import ChannelCapabilities, QuietPeriod, Routes
 from interlock.core.outcome import Proceed, Refused
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
@@ -27,7 +27,7 @@ BOB = Reviewer("bob", "reviewer", frozenset({"finance"}))
 EVE = Reviewer("eve", "reviewer", frozenset({"finance"}))
 PEOPLE = {"ada": ("admin", "leads"), "bob": ("reviewer", "finance"), "eve": ("reviewer", "finance")}
 ROUTES = Routes(
-    {"mail": Means(personal=True), "room": Means(), "pager": Means()},
+    {"mail": ChannelCapabilities(personal=True), "room": ChannelCapabilities(), "pager": ChannelCapabilities()},
     "mail",
     escalation="room",
 )
@@ -48,7 +48,7 @@ rules:
 
 
 @pytest.fixture
-async def all_of_them(parts: Parts) -> Set:
+async def all_of_them(parts: AppServices) -> Set:
     for name, (role, team) in PEOPLE.items():
         await parts.store.put_user("default", person(name, role, team), "ada")
     await parts.store.put_user("default", person("rita", "reviewer"), "ada")
@@ -61,11 +61,11 @@ def person(name: str, role: str = "reviewer", *teams: str) -> User:
     return User(name, role, frozenset(teams), f"{name}@example.com")
 
 
-async def rules(parts: Parts, text: str) -> None:
+async def rules(parts: AppServices, text: str) -> None:
     await parts.put_policy("default", text, "ada", {})
 
 
-async def an_hour(parts: Parts, people: Set, clock: Clock, minutes: int = 61) -> list[tuple[int, str, str, str]]:
+async def an_hour(parts: AppServices, people: Set, clock: Clock, minutes: int = 61) -> list[tuple[int, str, str, str]]:
     """Everything that disturbed somebody, with its minute."""
     heard = []
     for minute in range(minutes):
@@ -92,7 +92,7 @@ CLIMBED = [
 
 
 async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
-    parts: Parts, all_of_them: Set, clock: Clock
+    parts: AppServices, all_of_them: Set, clock: Clock
 ) -> None:  # R28, R43, R41
     await rules(parts, LADDER.format(end="escalate"))
     approval_id = await pending(parts, requester="rita")
@@ -101,7 +101,7 @@ async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
     assert sorted(heard) == sorted([*CLIMBED, (60, "mail", "rita", "expired")])
     assert isinstance(await agent, Refused)
     entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
-    times = [(entry.kind, (entry.at - START) // MINUTE) for entry in entries if entry.actor == TIME]
+    times = [(entry.kind, (entry.at - START) // MINUTE) for entry in entries if entry.actor == SYSTEM_ACTOR]
     assert [each for each in times if each[0] not in ("delivered",)] == [
         ("reminded", 10),
         ("escalated", 20),
@@ -115,7 +115,7 @@ async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
 
 
 async def test_what_nobody_answers_runs_only_where_the_rule_says_so(
-    parts: Parts, all_of_them: Set, clock: Clock
+    parts: AppServices, all_of_them: Set, clock: Clock
 ) -> None:  # R28, R43
     await rules(parts, LADDER.format(end="approve"))
     approval_id = await pending(parts, requester="rita")
@@ -131,7 +131,7 @@ async def test_what_nobody_answers_runs_only_where_the_rule_says_so(
     assert await faults(parts) == []
 
 
-async def test_a_decision_ends_the_ladder_everywhere(parts: Parts, all_of_them: Set, clock: Clock) -> None:
+async def test_a_decision_ends_the_ladder_everywhere(parts: AppServices, all_of_them: Set, clock: Clock) -> None:
     await rules(parts, LADDER.format(end="escalate"))
     approval_id = await pending(parts)
     await an_hour(parts, all_of_them, clock, 32)
@@ -152,7 +152,7 @@ rules:
 """
 
 
-async def test_the_same_person_through_three_channels_counts_once(parts: Parts, all_of_them: Set) -> None:  # R48
+async def test_the_same_person_through_three_channels_counts_once(parts: AppServices, all_of_them: Set) -> None:  # R48
     await rules(parts, TWO)
     approval_id = await pending(parts, requester="rita")
     for channel in ("web", "slack", "mail"):
@@ -163,12 +163,12 @@ async def test_the_same_person_through_three_channels_counts_once(parts: Parts, 
     assert (await kinds(parts)).count("voted") == 1
 
 
-async def test_requester_and_editor_are_neither_told_nor_heard(parts: Parts, all_of_them: Set) -> None:  # R48
+async def test_requester_and_editor_are_neither_told_nor_heard(parts: AppServices, all_of_them: Set) -> None:  # R48
     await rules(parts, TWO)
     approval_id = await pending(parts, requester="rita")
     await all_of_them.sweep()
     assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "bob", "eve"]
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
     await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
     await all_of_them.sweep()
     assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "eve"]
@@ -177,14 +177,14 @@ async def test_requester_and_editor_are_neither_told_nor_heard(parts: Parts, all
             await approve(parts, approval_id, kept_out)
 
 
-async def test_an_edit_asks_those_again_whose_vote_is_void(parts: Parts, all_of_them: Set) -> None:  # R48
+async def test_an_edit_asks_those_again_whose_vote_is_void(parts: AppServices, all_of_them: Set) -> None:  # R48
     await rules(parts, TWO.replace(", exclude: [requester, editors]", ""))
     approval_id = await pending(parts, requester="rita")
     await all_of_them.sweep()
     await approve(parts, approval_id, EVE)
     await all_of_them.sweep()
     all_of_them.loud()
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
     await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
     await all_of_them.sweep()
     mails = [message for _, message, _ in all_of_them.channels["mail"].heard if message.to.person == "eve"]
@@ -192,7 +192,7 @@ async def test_an_edit_asks_those_again_whose_vote_is_void(parts: Parts, all_of_
     assert (mails[-1].revised, words.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
 
 
-async def test_the_second_stage_is_told_when_it_opens(parts: Parts, all_of_them: Set) -> None:  # R48
+async def test_the_second_stage_is_told_when_it_opens(parts: AppServices, all_of_them: Set) -> None:  # R48
     stages = "stages: [{approvers: {teams: [finance]}}, {approvers: {teams: [leads]}}]"
     await rules(parts, f"version: 1\nrules:\n  - {{name: both, tools: [delete_file], then: ask, {stages}}}\n")
     approval_id = await pending(parts)
@@ -203,7 +203,7 @@ async def test_the_second_stage_is_told_when_it_opens(parts: Parts, all_of_them:
     assert all_of_them.loud() == [("mail", "ada", "ask")]
 
 
-async def test_a_team_stands_in_for_who_is_away(parts: Parts, all_of_them: Set, clock: Clock) -> None:  # R40
+async def test_a_team_stands_in_for_who_is_away(parts: AppServices, all_of_them: Set, clock: Clock) -> None:  # R40
     await rules(parts, LADDER.format(end="reject"))
     away = User("bob", "reviewer", BOB.teams, "bob@example.com", clock() + MINUTE, People(teams=frozenset({"leads"})))
     await parts.store.put_user("default", away, "bob")
@@ -216,7 +216,7 @@ async def test_a_team_stands_in_for_who_is_away(parts: Parts, all_of_them: Set, 
     assert (vote.by, vote.seat) == ("ada", "bob")
 
 
-async def test_a_delegation_tells_the_delegate(parts: Parts, all_of_them: Set) -> None:  # R40
+async def test_a_delegation_tells_the_delegate(parts: AppServices, all_of_them: Set) -> None:  # R40
     await rules(parts, LADDER.format(end="reject"))
     approval_id = await pending(parts)
     await all_of_them.sweep()
@@ -226,7 +226,7 @@ async def test_a_delegation_tells_the_delegate(parts: Parts, all_of_them: Set) -
     assert all_of_them.loud() == [("mail", "eve", "ask")]
 
 
-async def test_who_was_removed_is_told_nothing_more(parts: Parts, all_of_them: Set, clock: Clock) -> None:
+async def test_who_was_removed_is_told_nothing_more(parts: AppServices, all_of_them: Set, clock: Clock) -> None:
     await rules(parts, LADDER.format(end="reject"))
     await pending(parts)
     await parts.store.put_user(
@@ -238,18 +238,20 @@ async def test_who_was_removed_is_told_nothing_more(parts: Parts, all_of_them: S
 
 # When
 
-NIGHT = Routes({"room": Means()}, "room", quiet=Quiet(time(7), time(9), ZoneInfo("UTC")))  # it is 8:00
+NIGHT = Routes(
+    {"room": ChannelCapabilities()}, "room", quiet=QuietPeriod(time(7), time(9), ZoneInfo("UTC"))
+)  # it is 8:00
 
 
 @pytest.fixture
-async def night(parts: Parts) -> Set:
+async def night(parts: AppServices) -> Set:
     await rules(parts, "version: 1\ndefaults: {expires_in: 8h, remind: 10m}")
     made = Set(parts, NIGHT, room=Told())
     await made.sweep()
     return made
 
 
-async def test_at_night_only_what_is_urgent_disturbs(parts: Parts, night: Set, clock: Clock) -> None:  # R28
+async def test_at_night_only_what_is_urgent_disturbs(parts: AppServices, night: Set, clock: Clock) -> None:  # R28
     for number, priority in enumerate(("low", "medium", "high")):
         await pending(parts, number, priority=priority)
     heard = await an_hour(parts, night, clock, 62)
@@ -257,7 +259,9 @@ async def test_at_night_only_what_is_urgent_disturbs(parts: Parts, night: Set, c
     assert asked == [(0, "ask"), (10, "remind"), (60, "ask"), (60, "ask")]
 
 
-async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(parts: Parts, night: Set, clock: Clock) -> None:
+async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(
+    parts: AppServices, night: Set, clock: Clock
+) -> None:
     approval_id = await pending(parts)
     await night.sweep()
     await approve(parts, approval_id)
@@ -265,18 +269,22 @@ async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(parts: Part
     assert night.channels["room"].heard == []
 
 
-async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(parts: Parts, night: Set, clock: Clock) -> None:
+async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(
+    parts: AppServices, night: Set, clock: Clock
+) -> None:
     approval_id = await pending(parts)
     await night.sweep()
-    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
     await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
     await night.sweep()
     await parts.inbox.undo("default", approval_id, BOB)
     assert [(minute, why) for minute, _, _, why in await an_hour(parts, night, clock, 62)] == [(60, "ask")]
 
 
-async def test_reminders_of_the_configuration_are_in_the_terms(parts: Parts, clock: Clock) -> None:  # R28
-    room = Set(parts, Routes({"room": Means()}, "room"), Reaching((2 * MINUTE,)), room=Told())
+async def test_reminders_of_the_configuration_are_in_the_terms(parts: AppServices, clock: Clock) -> None:  # R28
+    room = Set(
+        parts, Routes({"room": ChannelCapabilities()}, "room"), PolicyChannelSettings((2 * MINUTE,)), room=Told()
+    )
     await room.sweep()
     doors = await room.workspaces.doors("default")
     await doors.gate.check(call(), WRITE)
@@ -287,9 +295,9 @@ async def test_reminders_of_the_configuration_are_in_the_terms(parts: Parts, clo
     assert getattr(verdict, "remind", ()) == draft.policy.default_ask.remind == (2 * MINUTE,)
 
 
-async def test_one_of_a_flood_is_reminded_by_itself(parts: Parts, clock: Clock) -> None:  # R44
+async def test_one_of_a_flood_is_reminded_by_itself(parts: AppServices, clock: Clock) -> None:  # R44
     await rules(parts, "version: 1\ndefaults: {remind: 2m}")
-    room = Set(parts, Routes({"room": Means(most=2)}, "room"), room=Told())
+    room = Set(parts, Routes({"room": ChannelCapabilities(most=2)}, "room"), room=Told())
     await room.sweep()
     for number in range(3):
         await pending(parts, number)
@@ -301,9 +309,9 @@ async def test_one_of_a_flood_is_reminded_by_itself(parts: Parts, clock: Clock) 
     assert [(minute, why) for minute, _, _, why in heard] == [(2, "ask"), (2, "ask")]
 
 
-async def test_a_draft_names_channels_that_there_are(parts: Parts) -> None:  # R26, R30
-    reaching = Reaching((), frozenset({"dashboard", "room"}), places=False)
-    room = Set(parts, Routes({"room": Means()}, "room"), reaching, room=Told())
+async def test_a_draft_names_channels_that_there_are(parts: AppServices) -> None:  # R26, R30
+    reaching = PolicyChannelSettings((), frozenset({"dashboard", "room"}), places=False)
+    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=Told())
     rule = "version: 1\nrules: [{name: r, then: ask, channels: [%s]}]"
     with pytest.raises(Misconfigured, match='unknown channel "rom"; did you mean "room"'):
         await room.workspaces.draft("default", rule % "rom")
@@ -311,16 +319,16 @@ async def test_a_draft_names_channels_that_there_are(parts: Parts) -> None:  # R
     assert loaded.policy.rules[0].ask.channels == ("room",)
 
 
-async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(parts: Parts) -> None:
+async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(parts: AppServices) -> None:
     await rules(parts, "version: 1\nrules: [{name: r, then: ask, channels: [gone, '#nowhere']}]")
-    room = Set(parts, Routes({"room": Means()}, "room"), room=Told())
+    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
     await room.sweep()
     await pending(parts)
     assert await room.sweep() == 1
 
 
-async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: Parts, clock: Clock) -> None:  # R23
-    room = Set(parts, Routes({"room": Means()}, "room"), room=Told())
+async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: AppServices, clock: Clock) -> None:  # R23
+    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
     await room.sweep()
     approval_id = await pending(parts)
     await room.courier.route()

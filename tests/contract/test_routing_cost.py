@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.notify.routing import Means, Routes
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
 from tests.channels.told import Set, Told
 from tests.places import File
@@ -84,7 +84,7 @@ async def test_a_minute_costs_what_is_due_in_it(tmp_path: Path, clock: Clock, st
 async def a_minute(path: Path, clock: Clock, steps: Steps, stored: int) -> tuple[int, int]:
     """Steps of a look that finds nothing, and of one that reminds people of a few calls."""
     place = File(path)
-    parts = wire(place.url, clock, retention=DAY)
+    parts = build_services(place.url, clock, retention=DAY)
     await parts.store.open()
     try:
         people = await furnished(parts, place, clock, stored)
@@ -97,10 +97,12 @@ async def a_minute(path: Path, clock: Clock, steps: Steps, stored: int) -> tuple
         await parts.store.close()
 
 
-async def furnished(parts: Parts, place: File, clock: Clock, stored: int) -> Set:
+async def furnished(parts: AppServices, place: File, clock: Clock, stored: int) -> Set:
     await parts.put_policy("default", POLICY, "ada", {})
     await parts.store.put_user("default", User("eve", "reviewer", email="eve@example.com"), "ada")
-    routes = Routes({"room": Means(most=1_000), "pager": Means()}, "room", escalation="pager")
+    routes = Routes(
+        {"room": ChannelCapabilities(most=1_000), "pager": ChannelCapabilities()}, "room", escalation="pager"
+    )
     people = Set(parts, routes, room=Told(), pager=Told())
     await people.sweep()
     first = await pending(parts, "first")
@@ -114,7 +116,7 @@ async def furnished(parts: Parts, place: File, clock: Clock, stored: int) -> Set
     return people
 
 
-async def look(parts: Parts, people: Set, steps: Steps) -> int:
+async def look(parts: AppServices, people: Set, steps: Steps) -> int:
     before = steps.units
     await parts.worker.sweep()
     await people.sweep()

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Edit, Reject, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.erasure import Erasure, Scope
-from interlock.core.ports import Page, Query
-from interlock.core.search import words_in
+from interlock.core.ports import ApprovalPage, ApprovalQuery
+from interlock.core.search import split_words
 from interlock.storage.engine.queries import make_cursor
 from interlock.storage.postgres import search as postgres_finding
 from interlock.storage.tables import search as finding
 from interlock.storage.tables import search as searching
-from interlock.storage.tables.search import Lot
+from interlock.storage.tables.search import IndexBatch
 from tests.journeys.programs import wait_until
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
@@ -34,31 +34,31 @@ PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))
 MAIL = ToolSpec("send_mail", "write", describe="Mail {to}: {body}")
 
 
-async def pay(parts: Parts, number: int | str, to: str = "ann", amount: float = 5, **more: Any) -> str:
+async def pay(parts: AppServices, number: int | str, to: str = "ann", amount: float = 5, **more: Any) -> str:
     return await pending(parts, number, PAY, args={"to": to, "amount": amount, "key": "hunter2"}, **more)
 
 
-async def search(parts: Parts, **filters: Any) -> list[str]:
+async def search(parts: AppServices, **filters: Any) -> list[str]:
     """The ids on all pages."""
-    page = await parts.store.list("default", Query(**filters))
+    page = await parts.store.list("default", ApprovalQuery(**filters))
     ids = [stored.approval.id for stored in page.items]
     while page.next is not None:
-        page = await parts.store.list("default", Query(**filters | {"cursor": page.next}))
+        page = await parts.store.list("default", ApprovalQuery(**filters | {"cursor": page.next}))
         ids += [stored.approval.id for stored in page.items]
     return ids
 
 
-async def erase(parts: Parts, scope: Scope, what: str) -> None:
+async def erase(parts: AppServices, scope: Scope, what: str) -> None:
     async for _ in parts.store.erase("default", Erasure(scope, what, by="ada")):
         pass
 
 
-async def reject(parts: Parts, approval_id: str, reason: str) -> None:
+async def reject(parts: AppServices, approval_id: str, reason: str) -> None:
     stored = await parts.store.get("default", approval_id)
-    await parts.inbox.decide("default", approval_id, Reject(reason, Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Reject(reason, Acknowledgement(stored.approval.args_sha256)), BOB)
 
 
-async def run(parts: Parts, approval_id: str, *, ok: bool) -> None:
+async def run(parts: AppServices, approval_id: str, *, ok: bool) -> None:
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r")
     await parts.gate.finish("default", approval_id, execution.fence, ok=ok, payload=OK)
@@ -67,7 +67,7 @@ async def run(parts: Parts, approval_id: str, *, ok: bool) -> None:
 # What is found
 
 
-async def test_approvals_are_found_by_what_they_say(parts: Parts) -> None:  # R8
+async def test_approvals_are_found_by_what_they_say(parts: AppServices) -> None:  # R8
     first = await pay(parts, 1, "Ann Smith", 120.5, agent="clerk", thread_id="t1")
     second = await pending(parts, 2, MAIL, args={"to": "bob", "body": "The Café opens at nine"}, requester="zoe")
     for text, ids in (
@@ -88,7 +88,7 @@ async def test_approvals_are_found_by_what_they_say(parts: Parts) -> None:  # R8
         assert await search(parts, text=text) == ids, text
 
 
-async def test_approvals_are_found_by_tool_agent_person_run_thread_and_priority(parts: Parts) -> None:  # R8
+async def test_approvals_are_found_by_tool_agent_person_run_thread_and_priority(parts: AppServices) -> None:  # R8
     first = await pay(parts, 1, agent="clerk", agent_path=("boss", "clerk"), thread_id="t1", requester="rita")
     second = await pending(parts, 2, MAIL, args={"to": "bob", "body": "x"}, agent="writer", thread_id="t2")
     await approve(parts, second, EVE)
@@ -113,7 +113,7 @@ async def test_approvals_are_found_by_tool_agent_person_run_thread_and_priority(
         assert await search(parts, **filters) == ids, filters
 
 
-async def test_approvals_are_found_by_arguments(parts: Parts) -> None:  # R8
+async def test_approvals_are_found_by_arguments(parts: AppServices) -> None:  # R8
     first = await pay(parts, 1, "ann", 100)
     second = await pay(parts, 2, "bob", 100.0)
     nested = await pending(parts, 3, args={"order": {"lines": [{"sku": "a1"}, {"sku": "b2"}]}, "draft": True})
@@ -130,15 +130,15 @@ async def test_approvals_are_found_by_arguments(parts: Parts) -> None:  # R8
         assert await search(parts, arguments=tuple(arguments)) == ids, arguments
 
 
-async def test_a_list_found_by_arguments_does_not_hand_them_out(parts: Parts) -> None:
+async def test_a_list_found_by_arguments_does_not_hand_them_out(parts: AppServices) -> None:
     await pay(parts, 1, "ann")
-    (short,) = (await parts.store.list("default", Query(arguments=(("to", "ann"),)))).items
-    (whole,) = (await parts.store.list("default", Query(arguments=(("to", "ann"),), payload="whole"))).items
+    (short,) = (await parts.store.list("default", ApprovalQuery(arguments=(("to", "ann"),)))).items
+    (whole,) = (await parts.store.list("default", ApprovalQuery(arguments=(("to", "ann"),), payload="whole"))).items
     assert (short.payload.args, short.payload.sentence) == (None, "Pay 5 to ann")
     assert whole.payload.args is not None
 
 
-async def test_approvals_are_found_by_when_they_were_made(parts: Parts, clock: Clock) -> None:  # R8
+async def test_approvals_are_found_by_when_they_were_made(parts: AppServices, clock: Clock) -> None:  # R8
     begun = clock.now
     ids = []
     for number in range(6):
@@ -154,7 +154,7 @@ async def test_approvals_are_found_by_when_they_were_made(parts: Parts, clock: C
             assert set(found) == set(expected)
 
 
-async def test_approvals_are_found_by_any_set_of_statuses(parts: Parts, clock: Clock) -> None:  # R8
+async def test_approvals_are_found_by_any_set_of_statuses(parts: AppServices, clock: Clock) -> None:  # R8
     by_status: dict[str, str] = {}
     for status in ("succeeded", "failed", "rejected", "approved", "pending", "cancelled"):
         clock.forward(1)
@@ -178,7 +178,7 @@ async def test_approvals_are_found_by_any_set_of_statuses(parts: Parts, clock: C
 # What changes
 
 
-async def test_what_was_just_written_is_found(parts: Parts) -> None:  # R8
+async def test_what_was_just_written_is_found(parts: AppServices) -> None:  # R8
     approval_id = await pay(parts, 1, "ann")
     assert await search(parts, text="zurich") == []
     await reject(parts, approval_id, "Wrong branch: Zurich")
@@ -188,17 +188,17 @@ async def test_what_was_just_written_is_found(parts: Parts) -> None:  # R8
     assert await search(parts, tool="pay", statuses=("rejected",)) == [approval_id]
 
 
-async def test_an_edit_is_found_by_the_new_arguments_alone(parts: Parts) -> None:
+async def test_an_edit_is_found_by_the_new_arguments_alone(parts: AppServices) -> None:
     approval_id = await pay(parts, 1, "ann", 10)
     stored = await parts.store.get("default", approval_id)
     mark = stored.payload.shown or b""
     args = mark.replace(b'"ann"', b'"carol"')
-    await parts.inbox.decide("default", approval_id, Edit(args, Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Edit(args, Acknowledgement(stored.approval.args_sha256)), BOB)
     assert await search(parts, text="carol") == await search(parts, arguments=(("to", "carol"),)) == [approval_id]
     assert await search(parts, text="ann") == await search(parts, arguments=(("to", "ann"),)) == []
 
 
-async def test_what_was_erased_is_found_only_by_what_is_left(parts: Parts, place: Place, clock: Clock) -> None:
+async def test_what_was_erased_is_found_only_by_what_is_left(parts: AppServices, place: Place, clock: Clock) -> None:
     approval_id, other = await pay(parts, 1, "ann", thread_id="t1"), await pay(parts, 2, "ann")
     for each in (approval_id, other):
         await reject(parts, each, "Zurich")
@@ -216,14 +216,14 @@ async def test_what_was_erased_is_found_only_by_what_is_left(parts: Parts, place
 
 
 async def test_words_that_were_read_before_an_erasure_are_not_written_after_it(
-    parts: Parts, place: Place, clock: Clock
+    parts: AppServices, place: Place, clock: Clock
 ) -> None:
     """A lot as somebody read it who is held up, until an erasure has come in between."""
     approval_id = await pay(parts, 1, "ann")
     await parts.store.index()
     await reject(parts, approval_id, "Zurich")
     clock.forward(60_000)
-    late = Lot("default", 1, 2, changed=[(approval_id, "zurich")])
+    late = IndexBatch("default", 1, 2, changed=[(approval_id, "zurich")])
     async for _ in parts.store.erase("default", Erasure("approval", approval_id, by="ada")):
         database = parts.store._database
         assert not await database.finder.keep(database, late)
@@ -235,18 +235,18 @@ async def test_words_that_were_read_before_an_erasure_are_not_written_after_it(
 # Pages
 
 
-async def test_pages_of_a_search_neither_skip_nor_repeat_while_rows_come_in(parts: Parts) -> None:  # R8
+async def test_pages_of_a_search_neither_skip_nor_repeat_while_rows_come_in(parts: AppServices) -> None:  # R8
     ids = [await pay(parts, number) for number in range(7)]
-    first = await parts.store.list("default", Query(tool="pay", limit=3))
+    first = await parts.store.list("default", ApprovalQuery(tool="pay", limit=3))
     await pay(parts, "late")
     await reject(parts, ids[1], "changed meanwhile")
-    second = await parts.store.list("default", Query(tool="pay", limit=3, cursor=first.next or ""))
-    third = await parts.store.list("default", Query(tool="pay", limit=3, cursor=second.next or ""))
+    second = await parts.store.list("default", ApprovalQuery(tool="pay", limit=3, cursor=first.next or ""))
+    third = await parts.store.list("default", ApprovalQuery(tool="pay", limit=3, cursor=second.next or ""))
     assert [s.approval.id for page in (first, second, third) for s in page.items] == ids[::-1]
     assert third.next is None
 
 
-async def test_what_is_pending_stays_in_the_order_of_time_left(parts: Parts) -> None:  # R8
+async def test_what_is_pending_stays_in_the_order_of_time_left(parts: AppServices) -> None:  # R8
     windows = [9_000, 3_000, 7_000, 1_000, 5_000]
     ids = [await pay(parts, n, expires_in=window) for n, window in enumerate(windows)]
     await pending(parts, "other", expires_in=2_000)
@@ -257,34 +257,39 @@ async def test_what_is_pending_stays_in_the_order_of_time_left(parts: Parts) -> 
 
 @pytest.mark.parametrize("few", [3, 100])
 async def test_a_long_queue_is_searched_in_the_same_order(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch, few: int
+    parts: AppServices, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Beyond those that are looked at one by one; with more matches than can be sorted, pages may be short."""
-    monkeypatch.setattr(searching, "PENDING", 4)
-    monkeypatch.setattr(searching, "FEW", few)
+    monkeypatch.setattr(searching, "MAX_SCANNED_PENDING", 4)
+    monkeypatch.setattr(searching, "MAX_SORTED_MATCHES", few)
     windows = random.Random(7).sample(range(1_000, 90_000, 100), 30)
     ids = {window: await pay(parts, window, expires_in=window) for window in windows[:12]}
     for window in windows[12:]:
         await pending(parts, window, expires_in=window)
     expected = [ids[window] for window in sorted(ids)]
     assert await search(parts, statuses=("pending",), tool="pay", limit=3) == expected
-    page = await parts.store.list("default", Query(("pending",), tool="pay", limit=20))
+    page = await parts.store.list("default", ApprovalQuery(("pending",), tool="pay", limit=20))
     assert (len(page.items) < 12) == (page.next is not None) == (few == 3)
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "WyJhIl0=", "WzEsIDIsIDNd", "WzFlOTld", "e30=", make_cursor(2**70)])
-async def test_a_cursor_that_no_list_gave_is_refused(parts: Parts, cursor: str) -> None:
-    for query in (Query(), Query(("pending",), tool="x"), Query(("failed",)), Query(tool="x")):
+async def test_a_cursor_that_no_list_gave_is_refused(parts: AppServices, cursor: str) -> None:
+    for query in (
+        ApprovalQuery(),
+        ApprovalQuery(("pending",), tool="x"),
+        ApprovalQuery(("failed",)),
+        ApprovalQuery(tool="x"),
+    ):
         with pytest.raises(InvalidRequest, match="cursor"):
             await parts.store.list("default", replace(query, cursor=cursor))
 
 
-async def test_a_cursor_of_another_list_is_refused(parts: Parts) -> None:
+async def test_a_cursor_of_another_list_is_refused(parts: AppServices) -> None:
     for number in range(3):
         await pay(parts, number)
-    listed = await parts.store.list("default", Query(limit=1))
-    found = await parts.store.list("default", Query(tool="pay", limit=1))
-    for query in (Query(tool="pay", cursor=listed.next or ""), Query(cursor=found.next or "")):
+    listed = await parts.store.list("default", ApprovalQuery(limit=1))
+    found = await parts.store.list("default", ApprovalQuery(tool="pay", limit=1))
+    for query in (ApprovalQuery(tool="pay", cursor=listed.next or ""), ApprovalQuery(cursor=found.next or "")):
         with pytest.raises(InvalidRequest, match="cursor"):
             await parts.store.list("default", query)
 
@@ -294,9 +299,9 @@ async def test_a_cursor_of_another_list_is_refused(parts: Parts) -> None:
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=20) | st.text("\"'\\%_*:&|!()<->- §ANDORNEAR", max_size=12))
-async def test_nothing_that_is_typed_is_taken_for_an_operator(parts: Parts, text: str) -> None:
-    asked = words_in(text)
-    if not (await parts.store.list("default", Query())).items:
+async def test_nothing_that_is_typed_is_taken_for_an_operator(parts: AppServices, text: str) -> None:
+    asked = split_words(text)
+    if not (await parts.store.list("default", ApprovalQuery())).items:
         await pending(parts, 1, MAIL, args={"to": "ann", "body": "and or near not"})
     try:
         found = await search(parts, text=text)
@@ -304,13 +309,13 @@ async def test_nothing_that_is_typed_is_taken_for_an_operator(parts: Parts, text
         assert text.strip()
         assert not asked
         return
-    has = words_in("mail ann and or near not send run call1")
+    has = split_words("mail ann and or near not send run call1")
     all_but_last = all(word in has for word in asked[:-1])
     last = not asked or any(word == asked[-1] or (len(asked[-1]) > 1 and word.startswith(asked[-1])) for word in has)
     assert len(found) == int(all_but_last and last)
 
 
-async def test_whatever_a_sentence_holds_is_found_by_it(parts: Parts) -> None:
+async def test_whatever_a_sentence_holds_is_found_by_it(parts: AppServices) -> None:
     texts = ["naïve ﬁle", "東京 タワー", "Ünïcödé", "x" * 100, "İstanbul", "1,000.50", "a_b-c/d", "🚀 launch", "ǅ", "ﬀ"]
     ids = [await pending(parts, n, MAIL, args={"to": "ann", "body": text}) for n, text in enumerate(texts)]
     for approval_id, text in zip(ids, texts, strict=True):
@@ -320,15 +325,17 @@ async def test_whatever_a_sentence_holds_is_found_by_it(parts: Parts) -> None:
 # Following the ledger
 
 
-async def test_other_workspaces_are_neither_found_nor_disturbed(parts: Parts) -> None:
+async def test_other_workspaces_are_neither_found_nor_disturbed(parts: AppServices) -> None:
     mine = await pay(parts, 1, "ann")
     await parts.gate.check(call(1, {"to": "ann", "amount": 5}, tool="pay", workspace="other"), PAY)
     assert await search(parts, text="ann") == await search(parts, tool="pay") == [mine]
-    assert len((await parts.store.list("other", Query(text="ann"))).items) == 1
-    assert (await parts.store.list("third", Query(text="ann"))) == Page((), None)
+    assert len((await parts.store.list("other", ApprovalQuery(text="ann"))).items) == 1
+    assert (await parts.store.list("third", ApprovalQuery(text="ann"))) == ApprovalPage((), None)
 
 
-async def test_the_worker_makes_things_searchable_that_have_settled(parts: Parts, place: Place, clock: Clock) -> None:
+async def test_the_worker_makes_things_searchable_that_have_settled(
+    parts: AppServices, place: Place, clock: Clock
+) -> None:
     await pay(parts, 1, "ann")
     await parts.gate.check(call(1, workspace="other"), WRITE)
     assert await parts.worker.sweep() == 0
@@ -343,7 +350,7 @@ async def test_the_worker_makes_things_searchable_that_have_settled(parts: Parts
     assert not await parts.store.index()
 
 
-async def test_only_what_changed_is_indexed_again(parts: Parts, place: Place) -> None:
+async def test_only_what_changed_is_indexed_again(parts: AppServices, place: Place) -> None:
     ids = [await pay(parts, number) for number in range(5)]
     await parts.store.index()
     place.sql("update docs set words = 'untouched'")
@@ -354,23 +361,23 @@ async def test_only_what_changed_is_indexed_again(parts: Parts, place: Place) ->
     assert await search(parts, tool="pay") == [ids[2]]
 
 
-async def test_a_search_that_is_behind_says_so(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "LOT", 2)
-    monkeypatch.setattr(searching, "IN_A_SEARCH", 2)
+async def test_a_search_that_is_behind_says_so(parts: AppServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "BATCH_SIZE", 2)
+    monkeypatch.setattr(searching, "BATCHES_PER_SEARCH", 2)
     ids = [await pay(parts, number) for number in range(9)]
     found = []
     for _ in range(3):
-        page = await parts.store.list("default", Query(tool="pay"))
+        page = await parts.store.list("default", ApprovalQuery(tool="pay"))
         found.append((len(page.items), page.behind))
     assert found == [(4, True), (8, True), (9, False)]
     assert await search(parts, tool="pay") == ids[::-1]
 
 
 async def test_an_erasure_of_many_misses_none_that_is_not_indexed_yet(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "LOT", 2)
-    monkeypatch.setattr(searching, "IN_A_SEARCH", 1)
+    monkeypatch.setattr(searching, "BATCH_SIZE", 2)
+    monkeypatch.setattr(searching, "BATCHES_PER_SEARCH", 1)
     for number in range(7):
         await parts.gate.cancel("default", await pay(parts, number, thread_id="t1"), "agent")
     erased = [each async for each in parts.store.erase("default", Erasure("thread", "t1", by="ada"))]
@@ -380,7 +387,7 @@ async def test_an_erasure_of_many_misses_none_that_is_not_indexed_yet(
 async def test_several_that_index_at_once_do_no_harm(
     place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "LOT", 3)
+    monkeypatch.setattr(searching, "BATCH_SIZE", 3)
     async with opened(place, clock) as one, opened(place, clock) as two:
         ids = [await pay(one, number) for number in range(20)]
         await asyncio.gather(one.store.index(), two.store.index(), one.store.index(), search(two, text="ann"))
@@ -416,13 +423,13 @@ async def waiting(place: Place, count: int) -> None:
     await asyncio.to_thread(wait_until, lambda: place.sql(asked) == [(count,)], f"{count} wait for a lock")
 
 
-async def test_a_damaged_row_does_not_keep_the_others_from_being_searched(parts: Parts, place: Place) -> None:
+async def test_a_damaged_row_does_not_keep_the_others_from_being_searched(parts: AppServices, place: Place) -> None:
     damaged, sound = await pending(parts, 1), await pending(parts, 2)
     place.sql("update payloads set args = ? where id = ?", b"{", damaged)
     assert await search(parts, tool="delete_file") == [sound]
 
 
-async def test_an_index_that_was_lost_is_made_again(parts: Parts, place: Place) -> None:
+async def test_an_index_that_was_lost_is_made_again(parts: AppServices, place: Place) -> None:
     ids = [await pay(parts, number) for number in range(3)]
     await reject(parts, ids[0], "zurich")
     assert await search(parts, text="zurich") == [ids[0]]
@@ -432,19 +439,19 @@ async def test_an_index_that_was_lost_is_made_again(parts: Parts, place: Place) 
     assert await search(parts, tool="pay") == ids[::-1]
 
 
-async def test_while_nothing_can_be_indexed_the_old_is_still_found(parts: Parts, place: Place) -> None:
+async def test_while_nothing_can_be_indexed_the_old_is_still_found(parts: AppServices, place: Place) -> None:
     old = await pay(parts, 1)
     assert await search(parts, tool="pay") == [old]
     new = await pay(parts, 2)
     place.sql("alter table marks rename to away")
-    page = await parts.store.list("default", Query(tool="pay"))
+    page = await parts.store.list("default", ApprovalQuery(tool="pay"))
     assert ([stored.approval.id for stored in page.items], page.behind) == ([old], True)
     assert await parts.worker.sweep() == 0
     place.sql("alter table away rename to marks")
     assert await search(parts, tool="pay") == [new, old]
 
 
-async def test_every_walk_gives_what_the_index_gives(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_walk_gives_what_the_index_gives(parts: AppServices, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many documents are looked at one by one first, the answer is the same."""
     names = random.Random(3)
     for number in range(30):
@@ -457,8 +464,8 @@ async def test_every_walk_gives_what_the_index_gives(parts: Parts, monkeypatch: 
     ):
         found = []
         for walk in ((0, 0), (1, 128), (5, 5), (6, 128), (1_000, 1_000)):
-            monkeypatch.setattr(finding, "WALK", walk)
-            monkeypatch.setattr(postgres_finding, "WALK", walk)
+            monkeypatch.setattr(finding, "SCAN_LIMITS", walk)
+            monkeypatch.setattr(postgres_finding, "SCAN_LIMITS", walk)
             found.append(await search(parts, limit=4, **filters))
         assert found[0]
         assert all(each == found[0] for each in found), filters

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.storage.migrate import migrate_sqlite
 from tests.places import File, Place
@@ -20,27 +20,27 @@ def place(tmp_path: Path) -> Place:
     return File(tmp_path / "interlock.db")
 
 
-def read_only(parts: Parts, path: Path) -> Callable[[], Any]:
+def read_only(parts: AppServices, path: Path) -> Callable[[], Any]:
     connection = parts.store._database._connection  # type: ignore[attr-defined]
     connection.execute("pragma query_only = on")
     return lambda: connection.execute("pragma query_only = off")
 
 
-def full(parts: Parts, path: Path) -> Callable[[], Any]:
+def full(parts: AppServices, path: Path) -> Callable[[], Any]:
     connection = parts.store._database._connection  # type: ignore[attr-defined]
     pages = connection.execute("pragma page_count").fetchone()[0]
     connection.execute(f"pragma max_page_count = {pages}")
     return lambda: connection.execute("pragma max_page_count = 1000000")
 
 
-def gone(parts: Parts, path: Path) -> Callable[[], Any]:
+def gone(parts: AppServices, path: Path) -> Callable[[], Any]:
     os.rename(path, path.with_name("away"))
     return lambda: os.rename(path.with_name("away"), path)
 
 
 @pytest.mark.parametrize(("trouble", "words"), [(read_only, "read-only"), (full, "full"), (gone, "gone")])
 async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
-    parts: Parts, tmp_path: Path, trouble: Callable[[Parts, Path], Callable[[], Any]], words: str
+    parts: AppServices, tmp_path: Path, trouble: Callable[[AppServices, Path], Callable[[], Any]], words: str
 ) -> None:
     approval_id = await pending(parts)
     await approve(parts, approval_id)
@@ -108,7 +108,7 @@ def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path
     assert died > 20
 
 
-async def test_nothing_private_is_left_readable_by_others(parts: Parts, tmp_path: Path) -> None:
+async def test_nothing_private_is_left_readable_by_others(parts: AppServices, tmp_path: Path) -> None:
     await pending(parts)
     for name in ("interlock.db", "interlock.db.lock"):
         assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name

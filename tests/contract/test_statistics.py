@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.approval.approval import cancel
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.errors import Forbidden
 from interlock.runtime.durations import rfc3339
 from interlock.server import stats_history as plots
-from interlock.server.stats_history import DAY, HOUR, plotted
+from interlock.server.stats_history import DAY, HOUR, compute_stats_history
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, READ, START, Clock, approve, call, pending
 
@@ -32,18 +32,18 @@ rules:
 FREE = ToolSpec("free", "write")
 
 
-async def edit(parts: Parts, approval_id: str, args: dict[str, object]) -> None:
+async def edit(parts: AppServices, approval_id: str, args: dict[str, object]) -> None:
     stored = await parts.store.get("default", approval_id)
-    decision = Edit(args, Seen(stored.approval.args_sha256, stored.approval.alarms))
+    decision = Edit(args, Acknowledgement(stored.approval.args_sha256, stored.approval.alarms))
     await parts.inbox.decide("default", approval_id, decision, BOB)
 
 
-async def reject(parts: Parts, approval_id: str) -> None:
+async def reject(parts: AppServices, approval_id: str) -> None:
     await parts.inbox.decide("default", approval_id, Reject(reason="no"), BOB)
 
 
-async def of(parts: Parts, days: int, clock: Clock) -> Any:
-    return await plotted(parts.store, "default", days, clock())
+async def of(parts: AppServices, days: int, clock: Clock) -> Any:
+    return await compute_stats_history(parts.store, "default", days, clock())
 
 
 def told(parts: Any, *names: str) -> list[tuple[Any, ...]]:
@@ -52,7 +52,7 @@ def told(parts: Any, *names: str) -> list[tuple[Any, ...]]:
 
 
 # R18
-async def test_what_waited_is_right_for_every_part_of_the_time(parts: Parts, clock: Clock) -> None:
+async def test_what_waited_is_right_for_every_part_of_the_time(parts: AppServices, clock: Clock) -> None:
     clock.now = START // HOUR * HOUR + 60_000 + DAY
     await parts.put_policy("default", "version: 1\ndefaults: {expires_in: 2d}", "ada", {})
     ids = [await pending(parts, n) for n in range(4)]  # hour 0: 4 wait
@@ -79,7 +79,7 @@ async def test_what_waited_is_right_for_every_part_of_the_time(parts: Parts, clo
 
 
 # R18
-async def test_how_long_people_took_is_told_by_rank(parts: Parts, clock: Clock) -> None:
+async def test_how_long_people_took_is_told_by_rank(parts: AppServices, clock: Clock) -> None:
     clock.now = START // DAY * DAY + DAY
     ids = [await pending(parts, n) for n in range(20)]
     for approval_id in ids:
@@ -95,7 +95,7 @@ async def test_how_long_people_took_is_told_by_rank(parts: Parts, clock: Clock) 
 
 
 # R18
-async def test_how_calls_ended_is_told_by_tool_and_agent(parts: Parts, clock: Clock) -> None:
+async def test_how_calls_ended_is_told_by_tool_and_agent(parts: AppServices, clock: Clock) -> None:
     await parts.put_policy("default", TWO_TEAMS, "ada", {})
     approved, edited, rejected, responded = [await pending(parts, n, agent="one" if n < 2 else "two") for n in range(4)]
     await approve(parts, approved)
@@ -118,7 +118,7 @@ async def test_how_calls_ended_is_told_by_tool_and_agent(parts: Parts, clock: Cl
 
 
 # R18
-async def test_who_waits_on_whom_goes_by_the_stage_that_is_open(parts: Parts, clock: Clock) -> None:
+async def test_who_waits_on_whom_goes_by_the_stage_that_is_open(parts: AppServices, clock: Clock) -> None:
     await parts.put_policy("default", TWO_TEAMS, "ada", {})
     first, _ = [await pending(parts, n, MAIL, agent="office") for n in range(2)]
     await approve(parts, first, EVE)
@@ -137,7 +137,7 @@ async def test_who_waits_on_whom_goes_by_the_stage_that_is_open(parts: Parts, cl
 
 
 # R18
-async def test_allowed_reads_are_summed_by_tool(parts: Parts, clock: Clock) -> None:
+async def test_allowed_reads_are_summed_by_tool(parts: AppServices, clock: Clock) -> None:
     for _ in range(3):
         await parts.gate.check(call(1, tool="read_file"), READ)
     clock.forward(2 * DAY)
@@ -148,19 +148,21 @@ async def test_allowed_reads_are_summed_by_tool(parts: Parts, clock: Clock) -> N
     assert (await of(parts, 1, clock))["reads"] == [{"tool": "look", "count": 2}]
 
 
-async def test_only_so_much_is_counted_at_once_and_it_says_so(parts: Parts, clock: Clock, monkeypatch: Any) -> None:
+async def test_only_so_much_is_counted_at_once_and_it_says_so(
+    parts: AppServices, clock: Clock, monkeypatch: Any
+) -> None:
     for n in range(5):
         clock.forward(1_000)
         await pending(parts, n)
-    monkeypatch.setattr(plots, "LOOK_AT", 2)
+    monkeypatch.setattr(plots, "MAX_ENTRIES", 2)
     body = await of(parts, 1, clock)
     assert (body["complete"], body["since"]) == (False, rfc3339(clock() - 1_000))
     assert told(body["parts"], "proposed") == [(2,)]
 
 
-async def test_another_workspace_is_not_counted(parts: Parts, clock: Clock) -> None:
+async def test_another_workspace_is_not_counted(parts: AppServices, clock: Clock) -> None:
     await pending(parts, 1)
-    body: Any = await plotted(parts.store, "elsewhere", 7, clock())
+    body: Any = await compute_stats_history(parts.store, "elsewhere", 7, clock())
     assert (told(body["parts"], "proposed", "pending"), body["tools"], body["waiting"], body["reads"]) == (
         [],
         [],
@@ -169,7 +171,9 @@ async def test_another_workspace_is_not_counted(parts: Parts, clock: Clock) -> N
     )
 
 
-async def test_a_hundred_thousand_entries_are_counted_in_a_moment(parts: Parts, clock: Clock, place: Place) -> None:
+async def test_a_hundred_thousand_entries_are_counted_in_a_moment(
+    parts: AppServices, clock: Clock, place: Place
+) -> None:
     """Made by the database itself: each call was proposed and approved, some minutes apart, over two months."""
     model = await pending(parts, 1)
     await approve(parts, model)

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.approval.approval import STATUSES, TRANSITIONS
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
 from interlock.core.ledger.event import Change, Event, Moment
 from interlock.core.outcome import Waiting
 from interlock.core.policy.policy import People
-from interlock.core.ports import Query, User
+from interlock.core.ports import ApprovalQuery, User
 from interlock.core.run import Run, close_run, open_run
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 from interlock.storage.migrate import load_migrations
 from tests.places import Place
 from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 
-async def test_a_stored_approval_comes_back_as_it_was(parts: Parts) -> None:  # R23
+async def test_a_stored_approval_comes_back_as_it_was(parts: AppServices) -> None:  # R23
     approval_id = await pending(parts, agent="writer", agent_path=("boss", "writer"), thread_id="t1", requester="zoe")
     stored = await parts.store.get("default", approval_id)
     assert stored.payload.args == b'{"path":"/tmp/x"}'
@@ -29,7 +29,7 @@ async def test_a_stored_approval_comes_back_as_it_was(parts: Parts) -> None:  # 
     assert (await parts.store.find("default", "run", "call1")) == stored
 
 
-async def test_every_change_of_state_is_one_event_in_the_same_order(parts: Parts) -> None:  # R41
+async def test_every_change_of_state_is_one_event_in_the_same_order(parts: AppServices) -> None:  # R41
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r")
@@ -38,42 +38,42 @@ async def test_every_change_of_state_is_one_event_in_the_same_order(parts: Parts
     assert await faults(parts) == []
 
 
-async def test_workspaces_do_not_see_each_other(parts: Parts) -> None:
+async def test_workspaces_do_not_see_each_other(parts: AppServices) -> None:
     outcome = await parts.gate.check(call(1, workspace="other"), WRITE)
     assert isinstance(outcome, Waiting)
     with pytest.raises(NotFound):
         await parts.store.get("default", outcome.approval_id)
-    assert (await parts.store.list("default", Query())).items == ()
+    assert (await parts.store.list("default", ApprovalQuery())).items == ()
     assert await kinds(parts, "other") == ["proposed"]
 
 
-async def test_pages_neither_skip_nor_repeat_while_rows_come_in(parts: Parts, clock: Clock) -> None:  # R8
+async def test_pages_neither_skip_nor_repeat_while_rows_come_in(parts: AppServices, clock: Clock) -> None:  # R8
     for number in range(7):
         clock.forward(1)
         await pending(parts, number)
-    first = await parts.store.list("default", Query(statuses=("pending",), limit=3))
+    first = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3))
     clock.forward(1)
     await pending(parts, 99)
-    second = await parts.store.list("default", Query(statuses=("pending",), limit=3, cursor=first.next or ""))
-    third = await parts.store.list("default", Query(statuses=("pending",), limit=3, cursor=second.next or ""))
+    second = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3, cursor=first.next or ""))
+    third = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3, cursor=second.next or ""))
     seen = [s.approval.subject.call_id for page in (first, second, third) for s in page.items]
     assert seen == [f"call{n}" for n in (0, 1, 2, 3, 4, 5, 6, 99)]
     assert third.next is None
 
 
-async def test_history_is_newest_first_and_can_be_filtered(parts: Parts, clock: Clock) -> None:  # R8
+async def test_history_is_newest_first_and_can_be_filtered(parts: AppServices, clock: Clock) -> None:  # R8
     for number in range(3):
         clock.forward(1)
         await pending(parts, number, agent=f"agent{number}")
-    page = await parts.store.list("default", Query())
+    page = await parts.store.list("default", ApprovalQuery())
     assert [s.approval.subject.call_id for s in page.items] == ["call2", "call1", "call0"]
-    page = await parts.store.list("default", Query(agent="agent1"))
+    page = await parts.store.list("default", ApprovalQuery(agent="agent1"))
     assert [s.approval.subject.agent for s in page.items] == ["agent1"]
-    page = await parts.store.list("default", Query(statuses=("approved", "rejected")))
+    page = await parts.store.list("default", ApprovalQuery(statuses=("approved", "rejected")))
     assert page.items == ()
 
 
-async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts: Parts) -> None:
+async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts: AppServices) -> None:
     first, second = await pending(parts, 1), await pending(parts, 2)
     assert await parts.store.ids_like("default", first[-10:], 5) == [first]
     assert set(await parts.store.ids_like("default", first[:8], 5)) == {first, second}  # made in the same minute
@@ -81,12 +81,12 @@ async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts:
     assert await parts.store.ids_like("other", first, 5) == []
 
 
-async def test_a_cursor_that_no_list_gave_is_refused(parts: Parts) -> None:
+async def test_a_cursor_that_no_list_gave_is_refused(parts: AppServices) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
-        await parts.store.list("default", Query(cursor="nonsense"))
+        await parts.store.list("default", ApprovalQuery(cursor="nonsense"))
 
 
-async def test_counts_follow_every_change(parts: Parts) -> None:  # R18
+async def test_counts_follow_every_change(parts: AppServices) -> None:  # R18
     first, second = await pending(parts, 1), await pending(parts, 2)
     await approve(parts, first)
     await parts.gate.cancel("default", second, "agent")
@@ -94,7 +94,7 @@ async def test_counts_follow_every_change(parts: Parts) -> None:  # R18
     assert stats.by_status == {"approved": 1, "cancelled": 1}
 
 
-async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Parts, place: Place) -> None:
+async def test_the_database_refuses_every_illegal_transition_by_itself(parts: AppServices, place: Place) -> None:
     approval_id = await pending(parts)
     [(version,)] = place.sql("select version from approvals")
     forbidden = [f"status = '{new}'" for new in set(STATUSES) - TRANSITIONS["pending"]]
@@ -106,7 +106,7 @@ async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Pa
     assert place.sql("select status, version from approvals") == [("pending", version)]
 
 
-async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(parts: Parts, place: Place) -> None:
+async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(parts: AppServices, place: Place) -> None:
     """Every pair of statuses, tried on a row that was forced into the first one."""
     approval_id = await pending(parts)
     for old in STATUSES:
@@ -119,7 +119,7 @@ async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(par
         assert allowed - {old} == TRANSITIONS.get(old, frozenset()) - {old}, old
 
 
-async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts: Parts) -> None:
+async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts: AppServices) -> None:
     approval_id = await pending(parts)
     with pytest.raises(StoreUnavailable, match="illegal transition"):
         await parts.store.transition(
@@ -129,7 +129,7 @@ async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts:
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_a_bad_item_does_not_fail_its_neighbours(parts: Parts) -> None:
+async def test_a_bad_item_does_not_fail_its_neighbours(parts: AppServices) -> None:
     ids = [await pending(parts, n) for n in range(4)]
 
     def broken(approval, moment):  # type: ignore[no-untyped-def]
@@ -141,7 +141,7 @@ async def test_a_bad_item_does_not_fail_its_neighbours(parts: Parts) -> None:
     assert await faults(parts) == []
 
 
-async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(parts: Parts) -> None:
+async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(parts: AppServices) -> None:
     """Its event cannot be sealed, after its neighbours' were: neither the row nor half of the events may stay."""
     first, second = await pending(parts, 1), await pending(parts, 2)
 
@@ -158,13 +158,13 @@ async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(parts: Part
     assert await faults(parts) == []
 
 
-async def test_a_lost_compare_and_set_writes_nothing(parts: Parts) -> None:
+async def test_a_lost_compare_and_set_writes_nothing(parts: AppServices) -> None:
     approval_id = await pending(parts)
     stored = await parts.store.get("default", approval_id)
     stale = replace(stored.approval, version=7)
     with pytest.raises(Stale):
         await parts.store._database.write(  # type: ignore[attr-defined]
-            Work(lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8))), "default")
+            BatchItem(lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8))), "default")
         )
     assert await status(parts, approval_id) == "pending"
     assert await kinds(parts) == ["proposed"]
@@ -202,7 +202,7 @@ async def test_a_newer_database_is_not_touched(place: Place, clock: Clock) -> No
             pass
 
 
-async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> None:
+async def test_a_policy_and_a_user_are_kept_with_their_author(parts: AppServices) -> None:
     await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
     again = await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
     assert again.policy.sha256 == (await parts.store.policy("default")).sha256  # type: ignore[union-attr]
@@ -211,7 +211,7 @@ async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> N
     assert await kinds(parts) == ["policy_changed", "user_changed"]
 
 
-async def test_a_user_comes_back_as_put(parts: Parts) -> None:  # R40
+async def test_a_user_comes_back_as_put(parts: AppServices) -> None:  # R40
     stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
     away = User("bob", "admin", frozenset({"finance"}), "bob@example.com", START + 1, stand_in, START + 2)
     for user in (User("bob"), away, User("bob", "viewer")):
@@ -219,7 +219,7 @@ async def test_a_user_comes_back_as_put(parts: Parts) -> None:  # R40
         assert await parts.store.users("default") == [user]
 
 
-async def test_somebody_who_was_removed_decides_nothing(parts: Parts) -> None:  # R48
+async def test_somebody_who_was_removed_decides_nothing(parts: AppServices) -> None:  # R48
     await parts.store.put_user("default", User("bob", "admin", frozenset({"finance"}), removed_at=START), "ada")
     approval_id = await pending(parts)
     with pytest.raises(Forbidden):
@@ -227,7 +227,7 @@ async def test_somebody_who_was_removed_decides_nothing(parts: Parts) -> None:  
     assert (await kinds(parts))[-1] == "decision_refused"
 
 
-async def test_open_runs_are_counted_by_whose_programs_hold_them(parts: Parts) -> None:
+async def test_open_runs_are_counted_by_whose_programs_hold_them(parts: AppServices) -> None:
     for number, runner in enumerate(("remote:a:1", "remote:a:2", "remote:ab:1", "remote:A:1")):
 
         def opened_run(moment: Moment, number: int = number, runner: str = runner) -> Change[Run]:

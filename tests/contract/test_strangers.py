@@ -24,7 +24,7 @@ from interlock.core import errors
 from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidRequest
 from interlock.sdk import codec
 from interlock.sdk.client import Client, SyncClient
-from interlock.sdk.transport import address_of
+from interlock.sdk.transport import parse_server_address
 from tests.cutting import stranger
 
 CALL = propose("send", {"to": "a"}, "run", "1")
@@ -126,10 +126,10 @@ def test_a_wrong_address_is_refused_before_anything_is_sent(url: str, words: str
 
 
 def test_only_a_network_of_ones_own_may_be_unencrypted() -> None:
-    assert address_of("http://interlock:8321/", KEY, insecure=True).url == "http://interlock:8321"
+    assert parse_server_address("http://interlock:8321/", KEY, insecure=True).url == "http://interlock:8321"
     for url in ("http://127.0.0.1:8321", "http://localhost", "http://[::1]:8321", "https://interlock.example/below"):
-        assert address_of(url, KEY).key == KEY
-        assert KEY not in repr(address_of(url, KEY))
+        assert parse_server_address(url, KEY).key == KEY
+        assert KEY not in repr(parse_server_address(url, KEY))
 
 
 @pytest.mark.parametrize("key", [None, "", "two words", "line\nbreak", "schlüssel"])
@@ -161,7 +161,7 @@ def test_every_error_of_the_doors_comes_back_as_itself() -> None:
     assert len(kinds) > 20
     for kind in kinds:
         made = kind("Do this.", approval_id="x")
-        again = codec.error_of(made.status, made.to_json())
+        again = codec.parse_error(made.status, made.to_json())
         assert (type(again), again.message, again.ids) == (kind, "Do this.", {"approval_id": "x"})
 
 
@@ -171,13 +171,13 @@ def test_an_error_that_only_a_server_has_is_the_nearest_that_programs_know() -> 
         (421, "wrong_host", Misconfigured),
         (409, "in_progress", Conflict),
     ):
-        assert type(codec.error_of(status, {"error": code, "message": "m"})) is kind
-    assert type(codec.error_of(500, {"error": "internal", "message": "m"})) is StoreUnavailable
+        assert type(codec.parse_error(status, {"error": code, "message": "m"})) is kind
+    assert type(codec.parse_error(500, {"error": "internal", "message": "m"})) is StoreUnavailable
 
 
 def test_problems_of_a_decision_come_back_with_their_places() -> None:
     made = InvalidDecision("No.", [errors.Problem("/args/x", "missing")], approval_id="x")
-    again = codec.error_of(422, made.to_json())
+    again = codec.parse_error(422, made.to_json())
     assert isinstance(again, InvalidDecision)
     assert again.problems == made.problems
 

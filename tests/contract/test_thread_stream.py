@@ -6,10 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.chat.drafts import Drafts
-from interlock.chat.stream import Follower, Position, Told, position_of
-from interlock.core.chat.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
+from interlock.chat.stream import Position, StreamEvent, ThreadFollower, parse_position
+from interlock.core.chat.thread import (
+    NewThreadEntry,
+    Thread,
+    ThreadOrigin,
+    ThreadTransition,
+    acquire,
+    mirror,
+    open_thread,
+    suspend,
+)
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Moment
 from interlock.storage.tables.threads import Draft
@@ -17,32 +26,36 @@ from interlock.storage.tables.threads import Draft
 ID = "thread-1"
 BEGIN = Position()
 WORDS = "One two three."
-REPLY = New("replied", "agent:a", {"text": WORDS, "wishes": [["c1", "send", "{}"], ["c2", "send", "{}"]], "seen": 1})
-BELOW = New("decided", "time", {"call": "x", "child": "y", "approval": "id", "status": "expired", "path": ["a", "b"]})
-FAILED = New("failed", "time", {"attempt": 1, "error": "No.", "again_at": 0})
-ENDED = New("ended", "time", {"status": "done", "reason": ""})
+REPLY = NewThreadEntry(
+    "replied", "agent:a", {"text": WORDS, "wishes": [["c1", "send", "{}"], ["c2", "send", "{}"]], "seen": 1}
+)
+BELOW = NewThreadEntry(
+    "decided", "time", {"call": "x", "child": "y", "approval": "id", "status": "expired", "path": ["a", "b"]}
+)
+FAILED = NewThreadEntry("failed", "time", {"attempt": 1, "error": "No.", "again_at": 0})
+ENDED = NewThreadEntry("ended", "time", {"status": "done", "reason": ""})
 
 
 class Scene:
     """A thread whose model speaks in this process or in another one."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppServices) -> None:
         store = parts.store
         self._threads, self._clock = store.threads, store.clock
         self.here = Drafts(store.threads.write_draft, store.announce, store.clock)
         self._elsewhere = Drafts(store.threads.write_draft, store.announce, store.clock)
 
     async def open(self) -> Thread:
-        place = Place("default", "a", "ann", ("a",))
+        place = ThreadOrigin("default", "a", "ann", ("a",))
         await self._threads.add("default", ID, lambda moment: open_thread(ID, place, "Hi", moment))
 
-        def taken(thread: Thread, moment: Moment) -> Move:
-            return claim(thread, "runner", 30_000, moment, runner_is_dead=False)
+        def taken(thread: Thread, moment: Moment) -> ThreadTransition:
+            return acquire(thread, "runner", 30_000, moment, runner_is_dead=False)
 
         return await self._threads.step("default", ID, taken)
 
-    async def write(self, *lines: New) -> None:
-        def step(thread: Thread, moment: Moment) -> Move:
+    async def write(self, *lines: NewThreadEntry) -> None:
+        def step(thread: Thread, moment: Moment) -> ThreadTransition:
             return mirror(thread, lines, moment)
 
         await self._threads.step("default", ID, step)
@@ -51,26 +64,26 @@ class Scene:
         """As another process does it."""
         await self._threads.write_draft("default", ID, Draft(line, words))
 
-    def reader(self, thread: Thread, after: Position = BEGIN, *, here: bool = True) -> Follower:
-        return Follower(self._threads, self.here if here else self._elsewhere, self._clock, thread, after)
+    def reader(self, thread: Thread, after: Position = BEGIN, *, here: bool = True) -> ThreadFollower:
+        return ThreadFollower(self._threads, self.here if here else self._elsewhere, self._clock, thread, after)
 
 
 @pytest.fixture
-def scene(parts: Parts) -> Scene:
+def scene(parts: AppServices) -> Scene:
     return Scene(parts)
 
 
-def words(told: Sequence[Told]) -> str:
+def words(told: Sequence[StreamEvent]) -> str:
     return "".join(str(each.data["content"]) for each in told if each.name == "delta")
 
 
-def names(told: Sequence[Told]) -> list[str]:
+def names(told: Sequence[StreamEvent]) -> list[str]:
     return [each.name for each in told if each.name != "delta"]
 
 
 async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(scene: Scene) -> None:  # R3
     thread = await scene.open()
-    reader, told = scene.reader(thread), list[Told]()
+    reader, told = scene.reader(thread), list[StreamEvent]()
     scene.here.begin("default", ID, 1)
     for piece, line in (("One ", None), ("two ", BELOW), ("three.", None)):
         await scene.here.add("default", ID, piece)
@@ -133,7 +146,7 @@ async def test_words_behind_a_line_that_was_not_read_wait_for_it(scene: Scene) -
 
 @pytest.mark.parametrize(("due", "pause"), [(None, None), (4_000, 4.0)])
 async def test_nobody_looks_at_a_thread_that_rests(
-    scene: Scene, parts: Parts, due: int | None, pause: float | None
+    scene: Scene, parts: AppServices, due: int | None, pause: float | None
 ) -> None:  # R36
     thread = await scene.open()
     reader = scene.reader(thread)
@@ -141,7 +154,7 @@ async def test_nobody_looks_at_a_thread_that_rests(
         await reader.news()
     assert reader.pause == 1.0  # at work, in silence
     due_at = None if due is None else parts.clock() + due
-    await parts.store.threads.step("default", ID, lambda held, moment: park(held, held.fence, due_at, moment))
+    await parts.store.threads.step("default", ID, lambda held, moment: suspend(held, held.fence, due_at, moment))
     await reader.news()
     assert reader.pause == pause
 
@@ -149,8 +162,8 @@ async def test_nobody_looks_at_a_thread_that_rests(
 @pytest.mark.parametrize("text", ["x", "1.x", "-1", "1.2.3", "1" * 16, "१"])
 def test_what_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="Leave it out to begin anew"):
-        position_of(text)
+        parse_position(text)
 
 
 def test_a_position_is_read_as_it_is_written() -> None:
-    assert [str(position_of(text)) for text in ("0", "12", "12.3")] == ["0.0", "12.0", "12.3"]
+    assert [str(parse_position(text)) for text in ("0", "12", "12.3")] == ["0.0", "12.0", "12.3"]

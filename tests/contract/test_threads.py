@@ -8,89 +8,91 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec, propose
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import Confirmation, Move, New, Place, Thread, open_thread
-from interlock.core.decision import Approve, Reject, Seen
+from interlock.core.chat.thread import Confirmation, NewThreadEntry, Thread, ThreadOrigin, ThreadTransition, open_thread
+from interlock.core.decision import Acknowledgement, Approve, Reject
 from interlock.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
 from interlock.core.ledger.event import Moment
 from interlock.core.outcome import Waiting
 from interlock.storage.engine.queries import load_queries
-from interlock.storage.engine.transaction import DUE
+from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 from interlock.storage.tables.threads import Draft
 from tests.faults.contenders import claimed, thread_of
 from tests.places import Place as Where
 from tests.support import BOB, OK, START, Clock, faults, opened
 
 SEND = ToolSpec("send", "write")
-WORDS = New("failed", "time", {"attempt": 1, "error": "no", "again_at": 0})
-ENDED = New("ended", "time", {"status": "done", "reason": ""})
+WORDS = NewThreadEntry("failed", "time", {"attempt": 1, "error": "no", "again_at": 0})
+ENDED = NewThreadEntry("ended", "time", {"status": "done", "reason": ""})
 
 
 @pytest.fixture
-async def others(place: Where, clock: Clock, parts: Parts) -> AsyncIterator[Parts]:
+async def others(place: Where, clock: Clock, parts: AppServices) -> AsyncIterator[AppServices]:
     """The same database through another store, as another process has it."""
     async with opened(place, clock) as more:
         yield more
 
 
-async def new(parts: Parts, thread_id: str = "thread-1") -> Thread:
+async def new(parts: AppServices, thread_id: str = "thread-1") -> Thread:
     return await thread_of(parts, thread_id)
 
 
-async def taken(parts: Parts, thread_id: str = "thread-1", runner: str = "mine") -> Thread:
+async def taken(parts: AppServices, thread_id: str = "thread-1", runner: str = "mine") -> Thread:
     await new(parts, thread_id)
     thread = await claimed(parts, thread_id, runner)
     assert thread is not None
     return thread
 
 
-async def step(parts: Parts, move: Callable[[Thread, Moment], Move], thread_id: str = "thread-1") -> Thread:
+async def step(
+    parts: AppServices, move: Callable[[Thread, Moment], ThreadTransition], thread_id: str = "thread-1"
+) -> Thread:
     return await parts.store.threads.step("default", thread_id, move)
 
 
-async def get(parts: Parts, thread_id: str = "thread-1") -> Thread:
+async def get(parts: AppServices, thread_id: str = "thread-1") -> Thread:
     return await parts.store.threads.get("default", thread_id)
 
 
-async def append(parts: Parts, fence: int, *lines: New, thread_id: str = "thread-1") -> Thread:
+async def append(parts: AppServices, fence: int, *lines: NewThreadEntry, thread_id: str = "thread-1") -> Thread:
     return await step(parts, lambda thread, now: threads.append(thread, fence, lines, now), thread_id)
 
 
-async def park(parts: Parts, fence: int, due_at: int | None = None, thread_id: str = "thread-1") -> Thread:
-    return await step(parts, lambda thread, now: threads.park(thread, fence, due_at, now), thread_id)
+async def park(parts: AppServices, fence: int, due_at: int | None = None, thread_id: str = "thread-1") -> Thread:
+    return await step(parts, lambda thread, now: threads.suspend(thread, fence, due_at, now), thread_id)
 
 
-async def say(parts: Parts, text: str = "And?") -> Thread:
-    return await step(parts, lambda thread, now: threads.say(thread, "ann", text, now))
+async def say(parts: AppServices, text: str = "And?") -> Thread:
+    return await step(parts, lambda thread, now: threads.add_message(thread, "ann", text, now))
 
 
-async def stop(parts: Parts) -> Thread:
+async def stop(parts: AppServices) -> Thread:
     return await step(parts, lambda thread, now: threads.stop(thread, "ann", now))
 
 
-async def kinds(parts: Parts, thread_id: str = "thread-1") -> list[str]:
+async def kinds(parts: AppServices, thread_id: str = "thread-1") -> list[str]:
     return [line.kind for line in await parts.store.threads.lines("default", thread_id)]
 
 
-async def card(parts: Parts, thread_id: str = "thread-1", call: str = "1:c1") -> str:
+async def card(parts: AppServices, thread_id: str = "thread-1", call: str = "1:c1") -> str:
     """A call of this thread that waits for people."""
     outcome = await parts.gate.check(propose("send", {"to": "bob"}, thread_id, call, thread_id=thread_id), SEND)
     assert isinstance(outcome, Waiting)
     return outcome.approval_id
 
 
-async def approve(parts: Parts, approval_id: str) -> None:
+async def approve(parts: AppServices, approval_id: str) -> None:
     stored = await parts.store.get("default", approval_id)
-    await parts.inbox.decide("default", approval_id, Approve(Seen(stored.approval.args_sha256)), BOB)
+    await parts.inbox.decide("default", approval_id, Approve(Acknowledgement(stored.approval.args_sha256)), BOB)
 
 
 # Rows and lines
 
 
-async def test_a_thread_comes_back_as_it_was_kept(parts: Parts) -> None:
-    below = Place("default", "writer", "ann", ("assistant", "writer"), "thread-0", "c1")
+async def test_a_thread_comes_back_as_it_was_kept(parts: AppServices) -> None:
+    below = ThreadOrigin("default", "writer", "ann", ("assistant", "writer"), "thread-0", "c1")
     kept = await parts.store.threads.add(
         "default", "thread-1", lambda moment: open_thread("thread-1", below, "Löse das 🙂", moment)
     )
@@ -99,7 +101,7 @@ async def test_a_thread_comes_back_as_it_was_kept(parts: Parts) -> None:
     held = await claimed(parts, "thread-1", "mine")
     assert held is not None
     question = await step(
-        parts, lambda thread, now: threads.confirm_first(thread, held.fence, confirmation, (WORDS,), now)
+        parts, lambda thread, now: threads.request_confirmation(thread, held.fence, confirmation, (WORDS,), now)
     )
     assert await get(parts) == question
     assert question.confirmation == confirmation
@@ -110,13 +112,13 @@ async def test_a_thread_comes_back_as_it_was_kept(parts: Parts) -> None:
     assert await faults(parts) == []
 
 
-async def test_adding_a_thread_twice_is_adding_it_once(parts: Parts, others: Parts) -> None:
+async def test_adding_a_thread_twice_is_adding_it_once(parts: AppServices, others: AppServices) -> None:
     made = await asyncio.gather(*(new((parts, others)[n % 2]) for n in range(10)))
     assert {thread.id for thread in made} == {"thread-1"}
     assert await kinds(parts) == ["said"]
 
 
-async def test_a_thread_that_is_not_there_is_not_found(parts: Parts) -> None:
+async def test_a_thread_that_is_not_there_is_not_found(parts: AppServices) -> None:
     assert await parts.store.threads.find("default", "thread-1") is None
     with pytest.raises(NotFound):
         await get(parts)
@@ -127,11 +129,13 @@ async def test_a_thread_that_is_not_there_is_not_found(parts: Parts) -> None:
         await parts.store.threads.get("other", "thread-1")
 
 
-async def test_lines_that_are_written_at_once_are_numbered_without_a_gap(parts: Parts, others: Parts) -> None:
+async def test_lines_that_are_written_at_once_are_numbered_without_a_gap(
+    parts: AppServices, others: AppServices
+) -> None:
     held = await taken(parts)
 
-    async def mirror(doors: Parts, number: int) -> None:
-        line = New("asked", "agent:writer", {"call": f"c{number}", "child": "thread-2"})
+    async def mirror(doors: AppServices, number: int) -> None:
+        line = NewThreadEntry("asked", "agent:writer", {"call": f"c{number}", "child": "thread-2"})
         await step(doors, lambda thread, now: threads.mirror(thread, (line,), now))
 
     writing = [append(parts, held.fence, WORDS) if n % 3 else mirror((parts, others)[n % 2], n) for n in range(60)]
@@ -142,7 +146,7 @@ async def test_lines_that_are_written_at_once_are_numbered_without_a_gap(parts: 
     assert await faults(parts) == []
 
 
-async def test_a_long_log_is_read_to_its_end(parts: Parts) -> None:
+async def test_a_long_log_is_read_to_its_end(parts: AppServices) -> None:
     held = await taken(parts)
     await append(parts, held.fence, *[WORDS] * 2_500)
     assert len(await parts.store.threads.lines("default", "thread-1")) == 2_501
@@ -150,21 +154,21 @@ async def test_a_long_log_is_read_to_its_end(parts: Parts) -> None:
     assert [line.n for line in await parts.store.threads.lines("default", "thread-1", 7, 10)] == [8, 9]
 
 
-async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: Parts) -> None:
+async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: AppServices) -> None:
     held = await taken(parts)
     for body in ({"text": "a\x00b"}, {"text": "x" * 1_100_000}):
         with pytest.raises(InvalidRequest):
-            await append(parts, held.fence, WORDS, New("replied", "agent:assistant", body))
+            await append(parts, held.fence, WORDS, NewThreadEntry("replied", "agent:assistant", body))
     assert (await kinds(parts), (await get(parts)).lines) == (["said"], 1)
     assert await faults(parts) == []
 
 
-async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(parts: Parts) -> None:
+async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(parts: AppServices) -> None:
     held = await taken(parts)
     await new(parts, "thread-0")
-    too_much = New("asked", "agent:assistant", {"text": "x" * 1_100_000})
+    too_much = NewThreadEntry("asked", "agent:assistant", {"text": "x" * 1_100_000})
 
-    def shown(thread: Thread | None, now: Moment) -> Move | None:
+    def shown(thread: Thread | None, now: Moment) -> ThreadTransition | None:
         return None if thread is None else threads.mirror(thread, (WORDS,), now)
 
     with pytest.raises(InvalidRequest):
@@ -177,7 +181,7 @@ async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(parts:
     assert (await kinds(parts, "thread-0"), await faults(parts)) == (["said"], [])
 
 
-async def test_each_line_is_an_entry_of_the_ledger_without_its_words(parts: Parts) -> None:
+async def test_each_line_is_an_entry_of_the_ledger_without_its_words(parts: AppServices) -> None:
     await new(parts)
     await say(parts, "my secret words")
     entries = [entry async for page in parts.store.entries("default") for entry in page]
@@ -193,7 +197,7 @@ async def test_each_line_is_an_entry_of_the_ledger_without_its_words(parts: Part
 
 
 # R32
-async def test_of_many_who_claim_a_thread_one_has_it(parts: Parts, others: Parts) -> None:
+async def test_of_many_who_claim_a_thread_one_has_it(parts: AppServices, others: AppServices) -> None:
     await new(parts)
     claims = await asyncio.gather(*(claimed((parts, others)[n % 2], "thread-1", f"runner{n}") for n in range(20)))
     (winner,) = [thread for thread in claims if thread is not None]
@@ -203,7 +207,7 @@ async def test_of_many_who_claim_a_thread_one_has_it(parts: Parts, others: Parts
 
 # R32
 async def test_what_an_old_holder_writes_is_refused_and_leaves_nothing_behind(
-    parts: Parts, others: Parts, clock: Clock
+    parts: AppServices, others: AppServices, clock: Clock
 ) -> None:
     old = await taken(parts)
     clock.forward(30_000)
@@ -211,10 +215,10 @@ async def test_what_an_old_holder_writes_is_refused_and_leaves_nothing_behind(
     assert newer is not None
     before = await kinds(parts)
     assert before == ["said", "resumed"]
-    moves: list[Callable[[Thread, Moment], Move]] = [
+    moves: list[Callable[[Thread, Moment], ThreadTransition]] = [
         lambda thread, now: threads.append(thread, old.fence, (WORDS,), now),
         lambda thread, now: threads.renew(thread, old.fence, 1, now),
-        lambda thread, now: threads.park(thread, old.fence, None, now),
+        lambda thread, now: threads.suspend(thread, old.fence, None, now),
         lambda thread, now: threads.end(thread, old.fence, 2, (ENDED,), now),
     ]
     for move in moves:
@@ -223,7 +227,7 @@ async def test_what_an_old_holder_writes_is_refused_and_leaves_nothing_behind(
     assert (await kinds(parts), await get(parts)) == (before, newer)
 
 
-async def test_a_renewed_lease_is_not_taken(parts: Parts, clock: Clock) -> None:
+async def test_a_renewed_lease_is_not_taken(parts: AppServices, clock: Clock) -> None:
     held = await taken(parts)
     clock.forward(29_000)
     await step(parts, lambda thread, now: threads.renew(thread, held.fence, 30_000, now))
@@ -233,7 +237,7 @@ async def test_a_renewed_lease_is_not_taken(parts: Parts, clock: Clock) -> None:
     assert await claimed(parts, "thread-1", "theirs") is not None
 
 
-async def test_stop_takes_a_running_thread_away(parts: Parts, others: Parts) -> None:
+async def test_stop_takes_a_running_thread_away(parts: AppServices, others: AppServices) -> None:
     held = await taken(parts)
     await stop(others)
     with pytest.raises(LeaseLost):
@@ -242,7 +246,9 @@ async def test_stop_takes_a_running_thread_away(parts: Parts, others: Parts) -> 
     assert await kinds(parts) == ["said", "stopped"]
 
 
-async def test_stopping_and_writing_at_once_never_writes_behind_the_stop(parts: Parts, others: Parts) -> None:
+async def test_stopping_and_writing_at_once_never_writes_behind_the_stop(
+    parts: AppServices, others: AppServices
+) -> None:
     for number in range(15):
         thread_id = f"thread-{number}"
         held = await taken(parts, thread_id)
@@ -254,7 +260,7 @@ async def test_stopping_and_writing_at_once_never_writes_behind_the_stop(parts: 
         assert (await kinds(parts, thread_id))[-1] == "stopped"
 
 
-async def test_what_is_said_while_it_runs_is_seen_before_the_end(parts: Parts, others: Parts) -> None:
+async def test_what_is_said_while_it_runs_is_seen_before_the_end(parts: AppServices, others: AppServices) -> None:
     held = await taken(parts)
     seen = len(await kinds(parts))
     await say(others)
@@ -263,17 +269,19 @@ async def test_what_is_said_while_it_runs_is_seen_before_the_end(parts: Parts, o
     assert await parts.store.threads.due(START, 10) == [("default", "thread-1")]
 
 
-async def test_a_message_and_the_end_at_once_leave_no_message_unanswered(parts: Parts, others: Parts) -> None:
+async def test_a_message_and_the_end_at_once_leave_no_message_unanswered(
+    parts: AppServices, others: AppServices
+) -> None:
     """Whichever comes first: the thread is due, or the message comes behind the end and makes it due."""
     for number in range(15):
         thread_id = f"thread-{number}"
         held = await taken(parts, thread_id)
         fence = held.fence
 
-        def ending(thread: Thread, now: Moment, fence: int = fence) -> Move:
+        def ending(thread: Thread, now: Moment, fence: int = fence) -> ThreadTransition:
             return threads.end(thread, fence, 1, (ENDED,), now)
 
-        speaking = step(others, lambda thread, now: threads.say(thread, "ann", "Wait", now), thread_id)
+        speaking = step(others, lambda thread, now: threads.add_message(thread, "ann", "Wait", now), thread_id)
         await asyncio.gather(step(parts, ending, thread_id), speaking)
         assert (await get(parts, thread_id)).status == "ready"
 
@@ -281,12 +289,12 @@ async def test_a_message_and_the_end_at_once_leave_no_message_unanswered(parts: 
 # Waking
 
 
-async def is_due(parts: Parts, thread_id: str = "thread-1") -> bool:
+async def is_due(parts: AppServices, thread_id: str = "thread-1") -> bool:
     return ("default", thread_id) in await parts.store.threads.due(START, 1_000)
 
 
 # R3
-async def test_every_step_of_an_approval_wakes_its_thread(parts: Parts) -> None:
+async def test_every_step_of_an_approval_wakes_its_thread(parts: AppServices) -> None:
     held = await taken(parts)
     approval_id = await card(parts)
     await park(parts, held.fence)
@@ -316,7 +324,7 @@ async def test_every_step_of_an_approval_wakes_its_thread(parts: Parts) -> None:
 
 
 # R5
-async def test_time_wakes_a_thread_too(parts: Parts, clock: Clock) -> None:
+async def test_time_wakes_a_thread_too(parts: AppServices, clock: Clock) -> None:
     held = await taken(parts)
     await card(parts)
     await park(parts, held.fence)
@@ -325,7 +333,7 @@ async def test_time_wakes_a_thread_too(parts: Parts, clock: Clock) -> None:
     assert (await parts.store.threads.due(clock.now, 10)) == [("default", "thread-1")]
 
 
-async def test_a_step_that_is_refused_wakes_nobody(parts: Parts) -> None:
+async def test_a_step_that_is_refused_wakes_nobody(parts: AppServices) -> None:
     held = await taken(parts)
     approval_id = await card(parts)
     await park(parts, held.fence)
@@ -335,7 +343,7 @@ async def test_a_step_that_is_refused_wakes_nobody(parts: Parts) -> None:
     assert await get(parts) == before
 
 
-async def test_approvals_of_other_runs_wake_no_thread(parts: Parts) -> None:
+async def test_approvals_of_other_runs_wake_no_thread(parts: AppServices) -> None:
     held = await taken(parts)
     approval_id = await card(parts, "run")
     await park(parts, held.fence)
@@ -343,7 +351,7 @@ async def test_approvals_of_other_runs_wake_no_thread(parts: Parts) -> None:
     assert not await is_due(parts)
 
 
-async def test_waking_one_that_is_idle_leaves_it_idle(parts: Parts) -> None:
+async def test_waking_one_that_is_idle_leaves_it_idle(parts: AppServices) -> None:
     held = await taken(parts)
     approval_id = await card(parts)
     await step(parts, lambda thread, now: threads.end(thread, held.fence, 1, (ENDED,), now))
@@ -354,7 +362,7 @@ async def test_waking_one_that_is_idle_leaves_it_idle(parts: Parts) -> None:
 # R3
 @pytest.mark.parametrize("same_process", [True, False], ids=["one process", "two processes"])
 async def test_a_decision_between_the_look_and_the_parking_is_never_lost(
-    parts: Parts, others: Parts, *, same_process: bool
+    parts: AppServices, others: AppServices, *, same_process: bool
 ) -> None:
     """Both ways round, and both in one batch: the thread is due afterwards, whatever the order was."""
     decider = parts if same_process else others
@@ -368,7 +376,7 @@ async def test_a_decision_between_the_look_and_the_parking_is_never_lost(
 
 
 # R3
-async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(place: Where, parts: Parts) -> None:
+async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(place: Where, parts: AppServices) -> None:
     held = await taken(parts)
     ids = [await card(parts, call=f"1:c{n}") for n in range(5)]
     work: list[asyncio.Task[object]] = []
@@ -383,10 +391,10 @@ async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(place: 
 
 
 # R13
-async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(parts: Parts) -> None:
+async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(parts: AppServices) -> None:
     above = await taken(parts, "thread-0")
     await park(parts, above.fence, thread_id="thread-0")
-    below = Place("default", "writer", "ann", ("assistant", "writer"), "thread-0", "c1")
+    below = ThreadOrigin("default", "writer", "ann", ("assistant", "writer"), "thread-0", "c1")
     await parts.store.threads.add("default", "thread-1", lambda now: open_thread("thread-1", below, "Go", now))
     child = await claimed(parts, "thread-1", "mine")
     assert child is not None
@@ -399,23 +407,25 @@ async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(parts
 
 
 @pytest.mark.parametrize("kind", ["replied", "failed", "stopped", "ended", "resumed"])
-async def test_a_draft_is_gone_with_the_line_that_takes_its_place(parts: Parts, others: Parts, kind: str) -> None:
+async def test_a_draft_is_gone_with_the_line_that_takes_its_place(
+    parts: AppServices, others: AppServices, kind: str
+) -> None:
     held = await taken(parts)
     store = parts.store.threads
     assert await store.draft("default", "thread-1") is None
     await store.write_draft("default", "thread-1", Draft(1, "Well"))
     await store.write_draft("default", "thread-1", Draft(1, "Well, hello 🙂"))
     assert await others.store.threads.draft("default", "thread-1") == Draft(1, "Well, hello 🙂")
-    await append(parts, held.fence, New("asked", "agent:assistant", {}))
+    await append(parts, held.fence, NewThreadEntry("asked", "agent:assistant", {}))
     assert await store.draft("default", "thread-1") is not None
-    await append(parts, held.fence, New(kind, "agent:assistant", {}))
+    await append(parts, held.fence, NewThreadEntry(kind, "agent:assistant", {}))
     assert await store.draft("default", "thread-1") is None
 
 
 # What is due
 
 
-async def test_what_is_due_is_given_in_its_order_and_no_more(parts: Parts, clock: Clock) -> None:
+async def test_what_is_due_is_given_in_its_order_and_no_more(parts: AppServices, clock: Clock) -> None:
     for number, due_at in enumerate((None, START + 5_000, START + 1_000)):
         held = await taken(parts, f"thread-{number}")
         await park(parts, held.fence, due_at, f"thread-{number}")
@@ -430,11 +440,11 @@ async def test_what_is_due_is_given_in_its_order_and_no_more(parts: Parts, clock
     assert await store.running() == [("default", "thread-2", "mine")]
 
 
-async def test_where_nothing_waits_nothing_is_due(parts: Parts) -> None:
+async def test_where_nothing_waits_nothing_is_due(parts: AppServices) -> None:
     assert (await parts.store.threads.due(START, 10), await parts.store.threads.next_due()) == ([], None)
 
 
-async def test_a_persons_threads_are_listed_the_newest_first_and_in_pages(parts: Parts, clock: Clock) -> None:
+async def test_a_persons_threads_are_listed_the_newest_first_and_in_pages(parts: AppServices, clock: Clock) -> None:
     for number in range(5):
         clock.forward(1_000)
         await new(parts, f"thread-{number}")
@@ -457,7 +467,7 @@ select 'default', 'thread-parked-' || i, 'assistant', 'ann', 'Hi', '', '', '["as
 PLANS = {"due_threads": "threads_due", "next_due_thread": "threads_due", "running_threads": "threads_running"}
 
 
-async def test_ten_thousand_parked_threads_are_not_looked_at(place: Where, parts: Parts) -> None:
+async def test_ten_thousand_parked_threads_are_not_looked_at(place: Where, parts: AppServices) -> None:
     place.sql(MANY.format(now=START, later=START + 86_400_000))
     await new(parts)
     if place.kind == "postgres":
@@ -479,7 +489,7 @@ def _plan(place: Where, query: str) -> str:
 # Wake-ups
 
 
-async def woken(parts: Parts, workspace: str, name: str, act: Callable[[], object]) -> bool:
+async def woken(parts: AppServices, workspace: str, name: str, act: Callable[[], object]) -> bool:
     """Whether somebody who waits for this hears of it long before they would look by themselves."""
     loop = asyncio.get_running_loop()
     async with parts.store.watch(workspace, name) as watch:
@@ -491,33 +501,33 @@ async def woken(parts: Parts, workspace: str, name: str, act: Callable[[], objec
 
 
 # R3
-async def test_who_follows_a_thread_hears_of_it(parts: Parts) -> None:
+async def test_who_follows_a_thread_hears_of_it(parts: AppServices) -> None:
     await new(parts)
     assert await woken(parts, "default", "thread-1", lambda: say(parts))
 
 
 # R3
-async def test_who_follows_a_thread_in_another_process_hears_of_it(parts: Parts, others: Parts) -> None:
+async def test_who_follows_a_thread_in_another_process_hears_of_it(parts: AppServices, others: AppServices) -> None:
     await new(parts)
     assert await woken(others, "default", "thread-1", lambda: say(parts))
 
 
-async def test_who_advances_threads_hears_of_what_is_due(parts: Parts) -> None:
+async def test_who_advances_threads_hears_of_what_is_due(parts: AppServices) -> None:
     held = await taken(parts)
     approval_id = await card(parts)
     await park(parts, held.fence)
-    assert await woken(parts, "", DUE, lambda: approve(parts, approval_id))
-    assert await woken(parts, "", DUE, lambda: new(parts, "thread-2"))
+    assert await woken(parts, "", DUE_THREADS_TOPIC, lambda: approve(parts, approval_id))
+    assert await woken(parts, "", DUE_THREADS_TOPIC, lambda: new(parts, "thread-2"))
 
 
 # R3
-async def test_who_holds_a_thread_hears_of_a_decision_about_its_call(parts: Parts) -> None:
+async def test_who_holds_a_thread_hears_of_a_decision_about_its_call(parts: AppServices) -> None:
     await taken(parts)
     approval_id = await card(parts)
     assert await woken(parts, "default", "thread-1", lambda: approve(parts, approval_id))
 
 
-async def test_only_whoever_has_a_thread_asks_about_its_calls(parts: Parts) -> None:  # R24
+async def test_only_whoever_has_a_thread_asks_about_its_calls(parts: AppServices) -> None:  # R24
     """One that lost it to a stop would put a card to people for which nobody waits."""
     thread = await taken(parts)
     call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
@@ -527,7 +537,7 @@ async def test_only_whoever_has_a_thread_asks_about_its_calls(parts: Parts) -> N
     assert await parts.gate.known("default", thread.id, "2:c1") is None
 
 
-async def test_what_was_asked_before_a_thread_was_lost_is_still_known(parts: Parts) -> None:  # R24
+async def test_what_was_asked_before_a_thread_was_lost_is_still_known(parts: AppServices) -> None:  # R24
     thread = await taken(parts)
     call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
     first = await parts.gate.within(thread.fence).check(call, SEND)

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Respond
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
@@ -11,7 +11,7 @@ from tests.places import Place
 from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
 
 
-async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: Parts) -> None:
+async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: AppServices) -> None:
     approval_id = await pending(parts)
     async with parts.store.watch("default", approval_id) as watch:
         stored = await parts.store.get("default", approval_id)  # the look
@@ -42,7 +42,7 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
                     seen.extend(entry.seq for entry in chunk)
                 await asyncio.sleep(0)
 
-        async def write(parts: Parts, name: str) -> None:
+        async def write(parts: AppServices, name: str) -> None:
             for number in range(60):
                 await pending(parts, f"{name}{number}")
 
@@ -53,7 +53,7 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
         assert seen == list(range(1, 481))
 
 
-async def test_reading_announces_nothing(parts: Parts) -> None:
+async def test_reading_announces_nothing(parts: AppServices) -> None:
     approval_id = await pending(parts)
 
     async def quiet(watch: Watch) -> bool:

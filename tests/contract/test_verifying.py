@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from interlock.app import audit
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.app.freezes import Freezes
-from interlock.cli.commands.hook import Local
+from interlock.cli.commands.hook import LocalBackend
 from interlock.core.call import Caller, ToolSpec
-from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.grant import Grant
-from interlock.core.identity import Bindings
+from interlock.core.identity import KeyBindings
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ledger.event import Payload
-from interlock.core.ledger.invariants import Fault
+from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
 from interlock.storage.engine import transaction
 from tests.places import Place
@@ -193,7 +193,7 @@ DEFINITIONS = "select sha256 from terms where sha256 <> ?"
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     """Something of everything that the verifier compares."""
     async with opened(place, clock, POLICY) as parts:
         await people(parts)
@@ -201,7 +201,7 @@ async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
         yield parts
 
 
-async def people(parts: Parts) -> None:
+async def people(parts: AppServices) -> None:
     accounts, store = parts.accounts, parts.store
     await accounts.add_user("default", "ada", "admin", "ada")
     await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
@@ -213,14 +213,14 @@ async def people(parts: Parts) -> None:
     await accounts.create_key("default", "program", "agent", "ada")
     lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
     await accounts.revoke_key("default", lost.id, "ada")
-    bindings = Bindings(("office",), ("mail", "note*"), "any", 0, 7)
+    bindings = KeyBindings(("office",), ("mail", "note*"), "any", 0, 7)
     bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lasts=9 * DAY)
     await accounts.rotate_key("default", bound.id, "ada")
     await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
 
 
-async def left(parts: Parts) -> None:
+async def left(parts: AppServices) -> None:
     """Somebody votes, passes on and takes up what they then leave behind."""
     approval_id = await pending(parts, "l", SIGN)
     gone = replace(EVE, name="gone")
@@ -231,7 +231,7 @@ async def left(parts: Parts) -> None:
     await approve(parts, approval_id)
 
 
-async def frozen(parts: Parts, clock: Clock) -> None:
+async def frozen(parts: AppServices, clock: Clock) -> None:
     freezes = Freezes(parts.store.freezes, clock)
     await pending(parts, "m", MAIL, args={"to": "bob"})
     freeze = await freezes.freeze("default", "tool", "mail", "Stop it.", ADA)
@@ -240,7 +240,7 @@ async def frozen(parts: Parts, clock: Clock) -> None:
     await freezes.freeze("default", "tool", "Dröp", "Nobody drops.", ADA)
 
 
-async def calls(parts: Parts, clock: Clock) -> None:
+async def calls(parts: AppServices, clock: Clock) -> None:
     named: dict[str, Any] = {"requester": "ann", "agent": "office", "thread_id": "t1", "agent_says": "It is due."}
     path = {"agent_path": ("office", "clerk"), "caller": PROGRAM}
     wired = await pending(parts, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
@@ -256,7 +256,7 @@ async def calls(parts: Parts, clock: Clock) -> None:
     await approve(parts, failed)
     started = await parts.gate.start("default", failed, "runner")
     await parts.gate.finish("default", failed, started.fence, ok=False, payload=Payload(error="No such box"))
-    seen = Seen((await parts.store.get("default", edited)).approval.args_sha256)
+    seen = Acknowledgement((await parts.store.get("default", edited)).approval.args_sha256)
     await parts.inbox.decide("default", edited, Edit({"to": "carol"}, seen), BOB)
     await approve(parts, unknown)
     started = await parts.gate.start("default", unknown, "runner", 1_000)
@@ -264,7 +264,7 @@ async def calls(parts: Parts, clock: Clock) -> None:
     await parts.worker.sweep()
     await parts.inbox.resolve_unknown("default", unknown, BOB, note="It was sent", ok=True, result="yes")
     answered, rejected = [await pending(parts, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
-    seen = Seen((await parts.store.get("default", answered)).approval.args_sha256, reason="I know")
+    seen = Acknowledgement((await parts.store.get("default", answered)).approval.args_sha256, reason="I know")
     await parts.inbox.decide("default", answered, Respond("Call him", seen=seen), BOB)
     await parts.inbox.decide("default", rejected, Reject("Not now", seen), BOB)
     await grants(parts)
@@ -277,7 +277,7 @@ async def calls(parts: Parts, clock: Clock) -> None:
     await parts.store.unpin("default", MAIL.name, "ada")
 
 
-async def grants(parts: Parts) -> None:
+async def grants(parts: AppServices) -> None:
     scope = Grant("g1", "default", "mail", MAIL.sha256, "", frozenset(), "", 0, parts.clock() + 4 * DAY)
     limits = {"agent": "off*", "when": "args.n < 9", "max_uses": 5, "budget": "100", "budget_of": "/n"}
     await parts.inbox.grant(replace(scope, **limits), BOB)  # type: ignore[arg-type]
@@ -286,12 +286,12 @@ async def grants(parts: Parts) -> None:
     await parts.inbox.revoke("default", "g2", BOB)
 
 
-async def run(parts: Parts, approval_id: str) -> None:
+async def run(parts: AppServices, approval_id: str) -> None:
     started = await parts.gate.start("default", approval_id, "runner")
     await parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
 
 
-async def found(parts: Parts) -> tuple[Fault, ...]:
+async def found(parts: AppServices) -> tuple[Violation, ...]:
     return (await audit.verify(parts.store, "default")).faults
 
 
@@ -312,7 +312,7 @@ def rows_of(place: Place, table: str, where: str) -> str:
 
 
 # R62
-async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Parts, place: Place) -> None:
+async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: AppServices, place: Place) -> None:
     assert await found(parts) == ()
     unseen = []
     for table, where, column, new, field in TAMPERING:
@@ -374,7 +374,7 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Par
     ],
 )
 async def test_a_row_that_no_entry_speaks_of_is_told(
-    parts: Parts, place: Place, table: str, row: dict[str, object]
+    parts: AppServices, place: Place, table: str, row: dict[str, object]
 ) -> None:
     marks = ", ".join("?" * len(row))
     place.forced(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
@@ -383,7 +383,7 @@ async def test_a_row_that_no_entry_speaks_of_is_told(
 
 
 @pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes", "pins"])
-async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: str) -> None:
+async def test_rows_that_are_gone_are_told(parts: AppServices, place: Place, table: str) -> None:
     [(count,)] = place.sql(f"select count(*) from {table}")
     place.forced(f"delete from {table}")
     told = await found(parts)
@@ -391,7 +391,7 @@ async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: st
     assert len(told) == count
 
 
-async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(parts: Parts, place: Place) -> None:
+async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(parts: AppServices, place: Place) -> None:
     """A freeze of the agent covers every key that is noted to have used its name."""
     for name in ("clerk", "'*'"):
         again = replace(PROGRAM, credential=f"key of {name}")
@@ -407,7 +407,7 @@ async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(parts: Parts, p
     assert await found(parts) == (), "reads leave no entry, and their names are noted too"
 
 
-async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: Parts, place: Place) -> None:
+async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: AppServices, place: Place) -> None:
     [(wired,)] = place.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
     [(terms, spec)] = place.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)
     place.forced("update terms set body = ? where sha256 = ?", b"{}", terms)
@@ -423,7 +423,7 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
     async with opened(place, clock) as parts:
         scope = Grant("g1", "default", "note", NOTE.sha256, "", frozenset(), "", 0, parts.clock() + DAY)
         await parts.inbox.grant(scope, BOB)
-        other, done = wire(place.url, clock), threading.Event()
+        other, done = build_services(place.url, clock), threading.Event()
         await other.store.open()
         verifying = asyncio.create_task(asyncio.to_thread(asyncio.run, verified_until(place.url, done)))
         try:
@@ -436,8 +436,8 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
     assert len({report.entries for report in reports}) > 2, "it has to meet them at work"
 
 
-async def verified_until(url: str, done: threading.Event) -> list[audit.Report]:
-    store, reports = wire(url).store, []  # type: Any, list[audit.Report]
+async def verified_until(url: str, done: threading.Event) -> list[audit.AuditReport]:
+    store, reports = build_services(url).store, []  # type: Any, list[audit.Report]
     await store.open()
     try:
         while not done.is_set() or not reports:
@@ -447,7 +447,7 @@ async def verified_until(url: str, done: threading.Event) -> list[audit.Report]:
         await store.close()
 
 
-async def written(parts: Parts, name: str, rounds: int = 12) -> None:
+async def written(parts: AppServices, name: str, rounds: int = 12) -> None:
     accounts = parts.accounts
     for number in range(rounds):
         waits = await pending(parts, f"{name}{number}", MAIL, args={"to": "bob"})
@@ -471,7 +471,7 @@ async def written(parts: Parts, name: str, rounds: int = 12) -> None:
 
 
 @pytest.fixture
-async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Parts]:
+async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AppServices]:
     """As a version left it whose entries did not state their rows."""
     async with opened(place, clock, POLICY) as parts:
         with monkeypatch.context() as old:
@@ -483,7 +483,9 @@ async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
 
 
 # R62
-async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(before: Parts, place: Place) -> None:
+async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
+    before: AppServices, place: Place
+) -> None:
     assert await found(before) == ()
     entries = (await before.store.head("default")).seq
     assert (await before.store.state(), await before.store.state()) == (["default"], [])
@@ -512,23 +514,23 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(b
     assert told == {(*field, entries + 1) for field in fields}
 
 
-async def test_a_hook_that_comes_first_states_a_database_from_before(before: Parts, place: Place) -> None:
+async def test_a_hook_that_comes_first_states_a_database_from_before(before: AppServices, place: Place) -> None:
     entries = (await before.store.head("default")).seq
     for _ in range(2):
-        hook = Local(place.url, "default", "coder", 60_000)
+        hook = LocalBackend(place.url, "default", "coder", 60_000)
         await hook.open()
         await hook.close()
     assert place.sql("select kind from events where seq > ?", entries) == [("stated",)]
 
 
-async def test_what_comes_after_the_statement_counts_more(before: Parts, clock: Clock) -> None:
+async def test_what_comes_after_the_statement_counts_more(before: AppServices, clock: Clock) -> None:
     await before.store.state()
     waits, later = (
         await pending(before, "x", MAIL, args={"to": "bob"}),
         await pending(before, "y", MAIL, args={"to": "b"}),
     )
     await approve(before, waits)
-    seen = Seen((await before.store.get("default", later)).approval.args_sha256)
+    seen = Acknowledgement((await before.store.get("default", later)).approval.args_sha256)
     await before.inbox.decide("default", later, Edit({"to": "carol"}, seen), BOB)
     await before.accounts.change_user("default", "bob", "ada", role="admin", teams=frozenset({"legal"}))
     await before.accounts.remove_user("default", "eve", "ada")
@@ -537,14 +539,16 @@ async def test_what_comes_after_the_statement_counts_more(before: Parts, clock: 
     assert await found(before) == ()
 
 
-async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(before: Parts, place: Place) -> None:
+async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(before: AppServices, place: Place) -> None:
     place.forced("update users set teams = 'nonsense' where name = 'bob'")
     place.forced("update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'")
     assert await before.store.state() == ["default"]
     assert {fault.table for fault in await found(before)} == {"users", "approvals"}
 
 
-async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_away(parts: Parts, place: Place) -> None:
+async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_away(
+    parts: AppServices, place: Place
+) -> None:
     head = await parts.store.head("default")
     assert await parts.store.state() == []
     place.forced("delete from marks where name = 'stated'")
@@ -554,17 +558,17 @@ async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_awa
 
 
 async def test_a_glance_compares_the_newest_rows_and_all_people_keys_policies_and_freezes(
-    parts: Parts, place: Place
+    parts: AppServices, place: Place
 ) -> None:
-    assert await audit.glance(parts.store, "default") == []
+    assert await audit.quick_check(parts.store, "default") == []
     place.forced("update payloads set sentence = 'Nothing to see' where agent_says is not null")
     place.forced("update users set role = 'admin' where name = 'bob'")
     place.forced("update keys set role = 'admin' where name = 'program'")
     place.forced("update policies set body = 'rules: []' where version = 1")
     place.forced("update freezes set settled_at = at where name = 'Dröp'")
-    told = [(fault.table, fault.field) for fault in await audit.glance(parts.store, "default")]
+    told = [(fault.table, fault.field) for fault in await audit.quick_check(parts.store, "default")]
     tables = [("users", "role"), ("keys", "role"), ("policies", "body"), ("freezes", "settled_at")]
     assert told == [*tables, ("approvals", "sentence")]
     assert ("approvals", "sentence") not in [
-        (fault.table, fault.field) for fault in await audit.glance(parts.store, "default", 2)
+        (fault.table, fault.field) for fault in await audit.quick_check(parts.store, "default", 2)
     ]

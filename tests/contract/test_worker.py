@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.outcome import Proceed
-from interlock.runtime.process_identity import this_runner
+from interlock.runtime.process_identity import make_runner_id
 from tests.places import Place
 from tests.support import BOB, START, WRITE, Clock, approve, faults, kinds, opened, pending, status
 
@@ -88,20 +88,20 @@ async def test_two_workers_do_everything_once(place: Place, clock: Clock) -> Non
         assert await faults(one) == []
 
 
-async def test_calls_of_a_dead_runner_are_recovered_without_waiting_for_the_lease(parts: Parts) -> None:  # R46
-    dead = this_runner().split(":")
+async def test_calls_of_a_dead_runner_are_recovered_without_waiting_for_the_lease(parts: AppServices) -> None:  # R46
+    dead = make_runner_id().split(":")
     dead[3] = "1"  # this process number, at another time: somebody else, who is gone
     approval_id = await pending(parts)
     await approve(parts, approval_id)
     await parts.gate.start("default", approval_id, ":".join(dead))
     living = await pending(parts, 2)
     await approve(parts, living)
-    await parts.gate.start("default", living, this_runner())
+    await parts.gate.start("default", living, make_runner_id())
     assert await parts.worker.sweep() == 1
     assert (await status(parts, approval_id), await status(parts, living)) == ("unknown", "running")
 
 
-async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(parts: Parts, clock: Clock) -> None:
+async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts, expires_in=1_000)
     stop = asyncio.Event()
     working = asyncio.create_task(parts.worker.run(stop))
@@ -114,7 +114,7 @@ async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(part
     assert (await kinds(parts))[-1] == "expired"
 
 
-async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts: Parts, clock: Clock) -> None:
+async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     clock.forward(-10 * 365 * 24 * 3_600_000)
     assert await parts.worker.sweep() == 0

@@ -8,33 +8,35 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, Settings
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.notify.delivery import Way, trial_of
-from interlock.core.notify.routing import Means, Routes
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery
+from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
-from interlock.notify.channel import Gone, Later, Reception
-from interlock.notify.dispatcher import Courier
-from interlock.notify.service import Reach
-from interlock.notify.status import send_again
+from interlock.notify.channel import ChannelGone, DeliveryDelayed, InboundPort
+from interlock.notify.dispatcher import Dispatcher
+from interlock.notify.service import NotificationService
+from interlock.notify.status import requeue_delivery
 from interlock.notify.workspace_channels import WorkspaceChannels
-from interlock.server.logs import Log
+from interlock.server.logs import JsonLogger
 from tests.channels.told import Set, Told
 from tests.support import Clock, approve, kinds, pending
 
 MINUTE = 60_000
-ROOM = Routes({"room": Means()}, "room")
+ROOM = Routes({"room": ChannelCapabilities()}, "room")
 
 
 class Two:
     """Two workspaces, each with a room of its own under the same name."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppServices) -> None:
         self.ours, self.theirs = Told(), Told()
         made = Set(parts, ROOM, room=self.ours)
-        self.reach: Reach = replace(made.reach, others={"zebra": WorkspaceChannels({"room": self.theirs}, ROOM)})
-        self.courier: Courier = self.reach.courier()
+        self.reach: NotificationService = replace(
+            made.reach, others={"zebra": WorkspaceChannels({"room": self.theirs}, ROOM)}
+        )
+        self.courier: Dispatcher = self.reach.courier()
 
     @property
     def said(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -42,7 +44,7 @@ class Two:
 
 
 @pytest.fixture
-async def two(parts: Parts) -> Two:
+async def two(parts: AppServices) -> Two:
     await parts.store.secret_key("zebra")
     await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
     made = Two(parts)
@@ -50,7 +52,7 @@ async def two(parts: Parts) -> Two:
     return made
 
 
-async def test_a_call_of_a_workspace_without_channels_is_told_nowhere(parts: Parts) -> None:  # R60
+async def test_a_call_of_a_workspace_without_channels_is_told_nowhere(parts: AppServices) -> None:  # R60
     room = Set(parts, ROOM, room=Told())
     await parts.store.secret_key("zebra")
     await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
@@ -61,7 +63,7 @@ async def test_a_call_of_a_workspace_without_channels_is_told_nowhere(parts: Par
     assert await room.sweep() == 1
 
 
-async def test_what_waits_in_a_workspace_is_told_when_it_gets_its_first_channel(parts: Parts) -> None:  # R60
+async def test_what_waits_in_a_workspace_is_told_when_it_gets_its_first_channel(parts: AppServices) -> None:  # R60
     """Its ledger was left alone until then, while others were told."""
     room = Set(parts, ROOM, room=Told())
     await parts.store.secret_key("zebra")
@@ -73,7 +75,9 @@ async def test_what_waits_in_a_workspace_is_told_when_it_gets_its_first_channel(
     assert two.said == ([], [("send", "ask")])
 
 
-async def test_each_workspace_is_told_through_its_own_channel_of_the_same_name(two: Two, parts: Parts) -> None:  # R60
+async def test_each_workspace_is_told_through_its_own_channel_of_the_same_name(
+    two: Two, parts: AppServices
+) -> None:  # R60
     theirs = await pending(parts, workspace="zebra")
     await two.courier.sweep()
     assert two.said == ([], [("send", "ask")])
@@ -86,9 +90,9 @@ async def test_each_workspace_is_told_through_its_own_channel_of_the_same_name(t
 
 
 async def test_a_channel_that_is_down_or_off_in_one_workspace_works_in_another(
-    two: Two, parts: Parts, clock: Clock
+    two: Two, parts: AppServices, clock: Clock
 ) -> None:  # R60
-    two.theirs.trouble = Gone("It is gone.")
+    two.theirs.trouble = ChannelGone("It is gone.")
     await pending(parts, workspace="zebra")
     await pending(parts, 2)
     assert await two.courier.sweep() == 1
@@ -97,18 +101,18 @@ async def test_a_channel_that_is_down_or_off_in_one_workspace_works_in_another(
     assert await parts.store.deliveries.switch_on("default", "room", "ada") is False
     assert len(await parts.store.deliveries.switches()) == 1
     assert await parts.store.deliveries.switch_on("zebra", "room", "zoe") is True
-    two.theirs.trouble = Later("It is down.")
+    two.theirs.trouble = DeliveryDelayed("It is down.")
     await pending(parts, 3, workspace="zebra")
     await pending(parts, 4)
     assert await two.courier.sweep() == 1
 
 
 async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_and_sent_nowhere_else(
-    two: Two, parts: Parts, clock: Clock
+    two: Two, parts: AppServices, clock: Clock
 ) -> None:  # R60
     """Not at once: a process that was started earlier, with an older configuration, must not park what is new."""
-    two.theirs.trouble = Later("It is down.")
-    await parts.store.deliveries.add(trial_of("zebra", "one", Way("room"), "zoe", clock()))
+    two.theirs.trouble = DeliveryDelayed("It is down.")
+    await parts.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
     await two.courier.sweep()
     left = Set(parts, ROOM, room=Told())
     clock.forward(4 * MINUTE)
@@ -121,17 +125,17 @@ async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_an
     assert parked.error.startswith("The workspace zebra has no channel room. Add it to the channels of the workspace")
     assert "delivery_parked" in await kinds(parts, "zebra")
     with pytest.raises(Conflict, match="There is no channel room any more"):
-        await send_again(left.reach.of("zebra"), parked.id, "zoe")
+        await requeue_delivery(left.reach.of("zebra"), parked.id, "zoe")
     two.theirs.trouble = None
-    await send_again(two.reach.of("zebra"), parked.id, "zoe")
+    await requeue_delivery(two.reach.of("zebra"), parked.id, "zoe")
     assert await two.courier.sweep() == 1
 
 
 async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
-    two: Two, parts: Parts, clock: Clock
+    two: Two, parts: AppServices, clock: Clock
 ) -> None:  # R60
-    two.theirs.trouble = Later("It is down.")
-    await parts.store.deliveries.add(trial_of("zebra", "one", Way("room"), "zoe", clock()))
+    two.theirs.trouble = DeliveryDelayed("It is down.")
+    await parts.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
     await two.courier.sweep()
     clock.forward(8 * MINUTE)
     await two.courier.release()
@@ -140,14 +144,16 @@ async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
     assert await two.courier.sweep() == 1
 
 
-async def test_workspaces_that_have_their_inbox_only_are_told_to_the_log_and_stop_nothing(parts: Parts) -> None:  # R60
+async def test_workspaces_that_have_their_inbox_only_are_told_to_the_log_and_stop_nothing(
+    parts: AppServices,
+) -> None:  # R60
     lines: list[str] = []
     made = Set(parts, ROOM, room=Told()).reach
     for workspace in ("default", "zebra"):
         await parts.store.secret_key(workspace)
-    pager = {"room": Channel("pagerduty", {})}
+    pager = {"room": ChannelSettings("pagerduty", {})}
     for settings, told in ((Settings(), []), (Settings(channels=pager), ["zebra"])):
-        log = Log(parts.clock, "problems", lines.append)
+        log = JsonLogger(parts.clock, "problems", lines.append)
         async with replace(made, settings=settings, log=log).open():
             assert [json.loads(line)["workspace"] for line in lines] == told
     assert "workspace_without_channels" in lines[0]
@@ -158,13 +164,13 @@ class Ears(Told):
 
     heard_for = ""
 
-    async def listen(self, reception: Reception, stop: asyncio.Event) -> None:
+    async def listen(self, reception: InboundPort, stop: asyncio.Event) -> None:
         self.heard_for = reception.workspace
         assert await reception.member(self.heard_for, "zoe" if self.heard_for == "zebra" else "ada") is not None
         assert await reception.member("default" if self.heard_for == "zebra" else "zebra", "ada") is None
 
 
-async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: Parts) -> None:  # R60
+async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: AppServices) -> None:  # R60
     for workspace, names in (("default", ("ada",)), ("zebra", ("ada", "zoe"))):
         await parts.store.secret_key(workspace)
         for name in names:
@@ -178,7 +184,10 @@ async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: Parts) 
 
 
 async def test_a_workspace_knows_its_own_channels_alone(two: Two) -> None:  # R60
-    more = replace(two.reach, others={"zebra": WorkspaceChannels({"hall": Told()}, Routes({"hall": Means()}, "hall"))})
+    more = replace(
+        two.reach,
+        others={"zebra": WorkspaceChannels({"hall": Told()}, Routes({"hall": ChannelCapabilities()}, "hall"))},
+    )
     for workspace, name in (("default", "hall"), ("zebra", "room"), ("nobodys", "room")):
         with pytest.raises(NotFound):
             await more.test(workspace, name, "ada")

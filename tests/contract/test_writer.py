@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.errors import StoreUnavailable
-from interlock.storage.engine.writer import FEW, Done, Work, Writer
-from interlock.storage.sqlite.database import QUICK
+from interlock.storage.engine.writer import MAX_INLINE_BATCH, BatchItem, BatchResult, Writer
+from interlock.storage.sqlite.database import MAX_INLINE_COMMIT
 from tests.places import File, Place
 from tests.support import approve, faults, pending, status
 
@@ -24,8 +24,8 @@ def name_of_thread(_: object) -> str:
 
 HERE = threading.current_thread().name
 THREAD = "interlock-writer"
-BRIEF = Work(name_of_thread, "default")
-LONG = Work(name_of_thread, "default", brief=False)
+BRIEF = BatchItem(name_of_thread, "default")
+LONG = BatchItem(name_of_thread, "default", brief=False)
 
 
 class Batches:
@@ -37,14 +37,14 @@ class Batches:
         self.free = threading.Event()
         self.free.set()
 
-    def commit(self, batch: list[Work]) -> Done:
+    def commit(self, batch: list[BatchItem]) -> BatchResult:
         self.free.wait()
         return self._run(batch)
 
-    def commit_now(self, batch: list[Work]) -> Done | None:
+    def commit_now(self, batch: list[BatchItem]) -> BatchResult | None:
         return None if self.busy else self._run(batch)
 
-    def _run(self, batch: list[Work]) -> Done:
+    def _run(self, batch: list[BatchItem]) -> BatchResult:
         self.sizes.append(len(batch))
         return [work.run(None) for work in batch], {}  # type: ignore[arg-type]
 
@@ -77,8 +77,8 @@ async def test_what_would_have_to_wait_does_not_hold_up_the_event_loop(writer: W
 
 
 async def test_all_that_is_submitted_in_one_turn_shares_a_commit(writer: Writer, batches: Batches) -> None:
-    results = await asyncio.gather(*(writer.submit(BRIEF) for _ in range(FEW + 1)))
-    assert (batches.sizes, set(results)) == ([FEW + 1], {THREAD})
+    results = await asyncio.gather(*(writer.submit(BRIEF) for _ in range(MAX_INLINE_BATCH + 1)))
+    assert (batches.sizes, set(results)) == ([MAX_INLINE_BATCH + 1], {THREAD})
 
 
 async def test_nobody_overtakes_what_waits_for_the_thread(writer: Writer, batches: Batches) -> None:
@@ -98,11 +98,11 @@ async def test_an_error_of_one_does_not_fail_its_neighbour(writer: Writer) -> No
         raise ValueError("odd")
 
     failed, fine = await asyncio.gather(
-        writer.submit(Work(fail, "default")), writer.submit(BRIEF), return_exceptions=True
+        writer.submit(BatchItem(fail, "default")), writer.submit(BRIEF), return_exceptions=True
     )
     assert (type(failed), fine) == (ValueError, THREAD)
     with pytest.raises(ValueError, match="odd"):
-        await writer.submit(Work(fail, "default"))
+        await writer.submit(BatchItem(fail, "default"))
 
 
 async def test_what_was_submitted_before_the_end_is_written_and_nothing_after_it(batches: Batches) -> None:
@@ -127,7 +127,7 @@ def place(tmp_path: Path) -> Place:
 
 
 async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_thread(
-    parts: Parts, tmp_path: Path
+    parts: AppServices, tmp_path: Path
 ) -> None:
     approval_id = await pending(parts)
     stranger = sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)
@@ -143,10 +143,10 @@ async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_
     assert await faults(parts) == []
 
 
-async def test_while_the_disk_is_slow_the_thread_writes(parts: Parts) -> None:
+async def test_while_the_disk_is_slow_the_thread_writes(parts: AppServices) -> None:
     database = parts.store._database  # type: ignore[attr-defined]
     await pending(parts, 1)
     database._spent = 0.0
     assert await database.write(BRIEF) == HERE
-    database._spent = 2 * QUICK
+    database._spent = 2 * MAX_INLINE_COMMIT
     assert await database.write(BRIEF) == THREAD

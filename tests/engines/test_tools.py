@@ -11,15 +11,15 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from interlock import Interlock
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.errors import EffectUnknown, Misconfigured, StoreUnavailable
-from interlock.integrations.temporal import Asked
+from interlock.integrations.temporal import CallRequest
 from interlock.integrations.temporal import Tools as TemporalTools
-from interlock.integrations.workflow_tools import Look, Tools, options
+from interlock.integrations.workflow_tools import CallSnapshot, WorkflowTools, spec_options
 from interlock.sdk.agent import Agent
 
-WRITE = options("write", "", (), ())
-READ = options("read", "", (), ())
+WRITE = spec_options("write", "", (), ())
+READ = spec_options("read", "", (), ())
 
 
 @pytest.fixture
@@ -29,19 +29,21 @@ def lock(tmp_path: Path) -> Iterator[Interlock]:
 
 
 @pytest.fixture
-def tools(lock: Interlock) -> Tools:
-    return Tools(lock.agent("refunds"))
+def tools(lock: Interlock) -> WorkflowTools:
+    return WorkflowTools(lock.agent("refunds"))
 
 
-async def approved(lock: Interlock, tools: Tools, tool: str, args: dict[str, Any], call_id: str = "1") -> str:
+async def approved(lock: Interlock, tools: WorkflowTools, tool: str, args: dict[str, Any], call_id: str = "1") -> str:
     look = await tools.look(tool, args, "run", call_id)
     assert look["state"] == "waiting"
-    seen = Seen((await lock.check(lock.agent("refunds").call(tool, args, "run", call_id))).args_sha256)
+    seen = Acknowledgement((await lock.check(lock.agent("refunds").call(tool, args, "run", call_id))).args_sha256)
     await lock.decide(look["approval_id"], Approve(seen), reviewer=Reviewer("ann"))
     return look["approval_id"]
 
 
-async def test_many_looks_at_once_run_it_once_and_are_told_the_same(lock: Interlock, tools: Tools) -> None:  # R24
+async def test_many_looks_at_once_run_it_once_and_are_told_the_same(
+    lock: Interlock, tools: WorkflowTools
+) -> None:  # R24
     ran: list[int] = []
 
     async def refund(amount: int) -> str:
@@ -55,7 +57,7 @@ async def test_many_looks_at_once_run_it_once_and_are_told_the_same(lock: Interl
     assert ([(look["state"], look["result"]) for look in looks], ran) == ([("done", "refunded 40")] * 5, [40])
 
 
-async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, tools: Tools) -> None:  # R12 R47
+async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, tools: WorkflowTools) -> None:  # R12 R47
     ran: list[int] = []
 
     def refund(amount: int) -> None:
@@ -68,7 +70,7 @@ async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, too
 
 
 @pytest.mark.parametrize("result", [None, "", 0, False, {}, [], "true", {"state": "waiting"}], ids=repr)
-async def test_any_result_is_a_result_also_from_the_record(lock: Interlock, tools: Tools, result: Any) -> None:
+async def test_any_result_is_a_result_also_from_the_record(lock: Interlock, tools: WorkflowTools, result: Any) -> None:
     tools.add(lambda: result, "give", **WRITE)
     await approved(lock, tools, "give", {})
     for _ in range(2):
@@ -76,11 +78,13 @@ async def test_any_result_is_a_result_also_from_the_record(lock: Interlock, tool
         assert (look["state"], look["result"]) == ("done", result)
 
 
-async def test_what_a_tool_raised_is_told_as_the_record_has_it_without_secrets(lock: Interlock, tools: Tools) -> None:
+async def test_what_a_tool_raised_is_told_as_the_record_has_it_without_secrets(
+    lock: Interlock, tools: WorkflowTools
+) -> None:
     async def pay(token: str) -> None:
         raise ValueError(f"{token} is over")
 
-    tools.add(pay, **options("write", "", ("/token",), ()))
+    tools.add(pay, **spec_options("write", "", ("/token",), ()))
     await approved(lock, tools, "pay", {"token": "planted"})
     for _ in range(2):
         look = await tools.look("pay", {"token": "planted"}, "run", "1")
@@ -88,7 +92,7 @@ async def test_what_a_tool_raised_is_told_as_the_record_has_it_without_secrets(l
         assert ("planted" in str(look), "[hidden] is over" in look["message"]) == (False, True)
 
 
-async def test_a_tool_that_does_not_know_how_it_ended_is_unknown(lock: Interlock, tools: Tools) -> None:  # R24
+async def test_a_tool_that_does_not_know_how_it_ended_is_unknown(lock: Interlock, tools: WorkflowTools) -> None:  # R24
     def pay() -> None:
         raise EffectUnknown("It hung up.")
 
@@ -99,7 +103,7 @@ async def test_a_tool_that_does_not_know_how_it_ended_is_unknown(lock: Interlock
         assert (look["state"], look["code"]) == ("not_run", "unknown")
 
 
-async def test_what_a_read_raises_is_the_engines_to_try_again(tools: Tools) -> None:
+async def test_what_a_read_raises_is_the_engines_to_try_again(tools: WorkflowTools) -> None:
     tries: list[int] = []
 
     def look_up() -> str:
@@ -117,14 +121,14 @@ async def test_what_a_read_raises_is_the_engines_to_try_again(tools: Tools) -> N
 async def test_without_a_store_nothing_runs_and_the_engine_tries_again(tmp_path: Path) -> None:  # R34
     ran: list[int] = []
     away = Interlock(f"sqlite:///{tmp_path / 'nowhere' / 'approvals.db'}")
-    tools = Tools(Agent(away, ("refunds",)))
+    tools = WorkflowTools(Agent(away, ("refunds",)))
     tools.add(lambda: ran.append(1), "refund", **WRITE)
     with pytest.raises((StoreUnavailable, Misconfigured)):
         await tools.look("refund", {}, "run", "1")
     assert ran == []
 
 
-async def test_a_tool_that_there_is_not_is_said_with_those_that_there_are(tools: Tools) -> None:
+async def test_a_tool_that_there_is_not_is_said_with_those_that_there_are(tools: WorkflowTools) -> None:
     tools.add(lambda: None, "refund", **WRITE)
     with pytest.raises(Misconfigured, match="There are: refund"):
         await tools.look("refnud", {}, "run", "1")
@@ -151,11 +155,11 @@ async def test_an_activity_that_is_tried_again_gives_the_same_and_runs_nothing_a
         ran.append(order)
         return "refunded"
 
-    asked = Asked("refund", "run:1", {"order": "A7"})
-    first: Look = await ActivityEnvironment().run(made.look, asked)
+    asked = CallRequest("refund", "run:1", {"order": "A7"})
+    first: CallSnapshot = await ActivityEnvironment().run(made.look, asked)
     assert first["state"] == "waiting"
     call = lock.agent("refunds").call("refund", {"order": "A7"}, "temporal:test", "run:1")
-    seen = Seen((await lock.check(call)).args_sha256)
+    seen = Acknowledgement((await lock.check(call)).args_sha256)
     await lock.decide(first["approval_id"], Approve(seen), reviewer=Reviewer("ann"))
     looks = [await ActivityEnvironment().run(made.look, asked) for _ in range(3)]
     assert ([look["result"] for look in looks], ran) == (["refunded"] * 3, ["A7"])

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from interlock.app.bootstrap import Parts, doors_of, wire
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_services
 from interlock.app.workspaces import Workspaces
-from interlock.config.models import Channel, Settings
+from interlock.config.models import ChannelSettings, Settings
 from interlock.core.approval.approval import Approval
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
-from interlock.notify.service import reach_of
-from interlock.server.logs import Log
+from interlock.core.ports import ApprovalQuery
+from interlock.notify.service import build_notification_service
+from interlock.server.logs import JsonLogger
 from tests.frameworks.desk import Desk
 from tests.frameworks.outside import PATIENCE, Effects
 from tests.journeys.programs import wait_until
@@ -47,8 +47,8 @@ class World:
     def asked(self, order: str) -> list[Approval]:
         """Every approval of an order."""
 
-        async def work(parts: Parts) -> list[Approval]:
-            page = await parts.store.list("default", Query(limit=200))
+        async def work(parts: AppServices) -> list[Approval]:
+            page = await parts.store.list("default", ApprovalQuery(limit=200))
             stored = [await parts.store.get("default", each.approval.id) for each in page.items]
             return [each.approval for each in stored if json.loads(each.payload.args or b"{}").get("order") == order]
 
@@ -82,10 +82,12 @@ class World:
     def wake(self) -> int:
         """What the courier of a server does: tells the engine of everything that was decided."""
 
-        async def work(parts: Parts) -> int:
-            settings = Settings(channels={"flows": Channel(self.kind, self.settings())})
-            workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
-            reach = reach_of(settings, parts.store, workspaces, Log(parts.clock, "problems", self.lines.append))
+        async def work(parts: AppServices) -> int:
+            settings = Settings(channels={"flows": ChannelSettings(self.kind, self.settings())})
+            workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
+            reach = build_notification_service(
+                settings, parts.store, workspaces, JsonLogger(parts.clock, "problems", self.lines.append)
+            )
             try:
                 await workspaces.refresh("default")
                 return await reach.courier().sweep()
@@ -94,9 +96,9 @@ class World:
 
         return self._with(work)
 
-    def _with(self, work: Callable[[Parts], Awaitable[T]]) -> T:
+    def _with(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
         async def run() -> T:
-            parts = wire(self.url)
+            parts = build_services(self.url)
             await parts.store.open()
             try:
                 return await work(parts)

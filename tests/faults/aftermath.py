@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval.approval import FINAL
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.approval.approval import FINAL_STATUSES
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.faults import histories
 from tests.faults.clients import DID, terms_of, tool_of
 from tests.faults.linearizable import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op
 
-RESTS = FINAL | {"rejected", "unknown"}  # where nothing happens any more unless a person wants it to
+RESTS = FINAL_STATUSES | {"rejected", "unknown"}  # where nothing happens any more unless a person wants it to
 STUCK = 12.0  # seconds without a change, far beyond every deadline of a storm
 SAMPLES = 4  # of each kind of what is wrong
 WORKERS = 2
@@ -81,7 +81,7 @@ def judge(url: str, folder: Path, killed: Mapping[str, int]) -> Verdict:
 
 async def rest(url: str, verdict: Verdict) -> dict[int, Row]:
     """Waits until time has done its part, then verifies the ledger and every row beside it."""
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         moving, since = await unrested(parts), time.monotonic()
@@ -100,16 +100,16 @@ async def rest(url: str, verdict: Verdict) -> dict[int, Row]:
         await parts.store.close()
 
 
-async def unrested(parts: Parts) -> dict[str, int]:
+async def unrested(parts: AppServices) -> dict[str, int]:
     counted = (await parts.store.stats("default")).by_status
     return {status: n for status, n in counted.items() if n and status not in RESTS}
 
 
-async def ended(parts: Parts) -> dict[int, Row]:
+async def ended(parts: AppServices) -> dict[int, Row]:
     rows: dict[int, Row] = {}
     cursor: str | None = ""
     while cursor is not None:
-        page = await parts.store.list("default", Query(limit=500, cursor=cursor, payload="whole"))
+        page = await parts.store.list("default", ApprovalQuery(limit=500, cursor=cursor, payload="whole"))
         rows.update((int(stored.approval.subject.call_id[1:]), row_of(stored)) for stored in page.items)
         cursor = page.next
     return rows

@@ -20,9 +20,9 @@ from interlock.core.approval.approval import Approval
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.faults import FaultyConnection
-from interlock.storage.postgres.batch_session import Session
-from interlock.storage.postgres.batches import Batches
-from interlock.storage.postgres.pipeline import Answer
+from interlock.storage.postgres.batch_session import BatchSession
+from interlock.storage.postgres.batches import BatchRunner
+from interlock.storage.postgres.pipeline import PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.faults import scenes
 
@@ -44,7 +44,7 @@ class Copy:
 
 def no_transaction() -> None:
     """Every statement commits by itself, as a store without BEGIN would."""
-    connect, send = SqliteDatabase._connect, Session.send
+    connect, send = SqliteDatabase._connect, BatchSession.send
 
     class Autocommit:
         def __init__(self, connection: Any) -> None:
@@ -58,9 +58,9 @@ def no_transaction() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._connection, name)
 
-    def sent(self: Session, text: str, values: Any = ()) -> Answer:
+    def sent(self: BatchSession, text: str, values: Any = ()) -> PipelineResult:
         if text.split(maxsplit=1)[0] in ("begin", "commit", "rollback"):
-            return Answer()
+            return PipelineResult()
         answer = send(self, text, values)
         self._pipe.sync()
         return answer
@@ -70,7 +70,7 @@ def no_transaction() -> None:
         yield
 
     SqliteDatabase._connect = lambda self: Autocommit(connect(self))  # type: ignore[method-assign]
-    Session.send = sent  # type: ignore[method-assign]
+    BatchSession.send = sent  # type: ignore[method-assign]
     FaultyConnection.transaction = none  # type: ignore[method-assign]
 
 
@@ -121,7 +121,7 @@ def silent_rerun() -> None:
 
 def no_fence() -> None:
     """A finish counts whoever comes with it, and however late."""
-    execution._holds = lambda approval, fence, moment: approval.status in ("running", "unknown")
+    execution._holds_lease = lambda approval, fence, moment: approval.status in ("running", "unknown")
 
 
 def told_before_commit() -> None:
@@ -152,9 +152,9 @@ def first_arguments() -> None:
 
 def believes_commits() -> None:
     """An error while it commits is taken for a success."""
-    finish, execute = Batches._finish, FaultyConnection.execute
+    finish, execute = BatchRunner._finish, FaultyConnection.execute
 
-    def finished(self: Batches, *args: Any) -> None:
+    def finished(self: BatchRunner, *args: Any) -> None:
         try:
             finish(self, *args)
         except psycopg.OperationalError as error:
@@ -169,8 +169,8 @@ def believes_commits() -> None:
             if statement != "commit":
                 raise
 
-    Batches._finish = finished  # type: ignore[method-assign,assignment]
-    Batches._at_once = lambda *_: None  # type: ignore[method-assign,assignment]
+    BatchRunner._finish = finished  # type: ignore[method-assign,assignment]
+    BatchRunner._at_once = lambda *_: None  # type: ignore[method-assign,assignment]
     FaultyConnection.execute = executed  # type: ignore[method-assign]
 
 

@@ -15,25 +15,33 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from interlock.app.bootstrap import doors_of
+from interlock.app.bootstrap import build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
-from interlock.chat.agents import ASSISTANT, Agents
+from interlock.chat.agents import ASSISTANT, AgentDirectory
 from interlock.chat.drafts import Drafts
-from interlock.chat.loop import Loop
+from interlock.chat.loop import ThreadLoop
 from interlock.chat.threads import Threads
-from interlock.chat.tool import Kit, Tool, Use, schema
-from interlock.chat.tool_registry import Toolbox
-from interlock.chat.turn import Parts
-from interlock.config.agents import AGENT
-from interlock.config.models import Agent
-from interlock.core.call import QUESTION, ToolSpec
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.chat.tool_registry import ToolRegistry
+from interlock.chat.turn import TurnContext
+from interlock.config.agents import AGENT_TOOL_PREFIX
+from interlock.config.models import AgentSettings
+from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.chat.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
+from interlock.core.chat.prompt import (
+    Delta,
+    ModelReply,
+    Prompt,
+    PromptMessage,
+    PromptUserMessage,
+    ToolRequest,
+    ToolResult,
+)
 from interlock.core.errors import ModelFailed
 from interlock.core.identity import Principal
 from interlock.core.ports import User
-from interlock.runtime.faults import Point
-from interlock.runtime.process_identity import is_dead, this_runner
+from interlock.runtime.faults import FaultPoint
+from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.store import SqlStore
 from tests.faults.lives import lines, note
 
@@ -48,11 +56,11 @@ ANN = User(PERSON, "admin")
 BACK_OFF = (20, 40, 80)  # milliseconds
 LOOK_EVERY = 0.1  # seconds
 TEXT = {"type": "string", "maxLength": 200}
-WORKS = ("look", "send", "put", "save", "drop", QUESTION)
+WORKS = ("look", "send", "put", "save", "drop", QUESTION_TOOL)
 AGENTS = {
-    ASSISTANT: Agent(instructions="Do as you are told.", tools=WORKS, agents=("writer", "editor")),
-    "writer": Agent(instructions="Write.", tools=WORKS),
-    "editor": Agent(instructions="Edit.", tools=WORKS),
+    ASSISTANT: AgentSettings(instructions="Do as you are told.", tools=WORKS, agents=("writer", "editor")),
+    "writer": AgentSettings(instructions="Write.", tools=WORKS),
+    "editor": AgentSettings(instructions="Edit.", tools=WORKS),
 }
 
 
@@ -61,7 +69,7 @@ class Outside:
     """Where the world writes down what it saw."""
 
     folder: Path
-    point: Point | None = None
+    point: FaultPoint | None = None
 
     @property
     def effects(self) -> Path:
@@ -89,7 +97,7 @@ class Obedient:
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         outside, mark = self._outside, mark_of(prompt.messages)
         outside.hit("before the model")
         note(outside.turns, mark, str(time.time_ns() // 1_000_000), str(os.getpid()))
@@ -103,61 +111,61 @@ class Obedient:
         yield replied(prompt.messages)
 
 
-def mark_of(messages: Sequence[Message]) -> str:
+def mark_of(messages: Sequence[PromptMessage]) -> str:
     """What a model was asked, as one word."""
     return digest(canonical([_plain(each) for each in messages]))[:24]
 
 
-def last_said(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+def last_said(messages: Sequence[PromptMessage]) -> tuple[str, Sequence[PromptMessage]]:
     """The last message, and what came behind it."""
-    place = max(n for n, each in enumerate(messages) if isinstance(each, Said))
+    place = max(n for n, each in enumerate(messages) if isinstance(each, PromptUserMessage))
     said = messages[place]
     return str(said[0]), messages[place + 1 :]
 
 
-def replied(messages: Sequence[Message]) -> Replied:
+def replied(messages: Sequence[PromptMessage]) -> ModelReply:
     text, behind = last_said(messages)
-    turn = sum(isinstance(each, Replied) for each in behind)
+    turn = sum(isinstance(each, ModelReply) for each in behind)
     if text == "yes" and not turn:
-        return Replied("Then I do it.", (confirmed(messages),), tokens=3)
+        return ModelReply("Then I do it.", (confirmed(messages),), tokens=3)
     stages = [wishes(stage) for stage in text.split("\nthen\n")]
     if turn < len(stages) and stages[turn]:
-        return Replied("As you say.", stages[turn], tokens=3)
-    return Replied("That is all.", tokens=3)
+        return ModelReply("As you say.", stages[turn], tokens=3)
+    return ModelReply("That is all.", tokens=3)
 
 
-def wishes(stage: str) -> tuple[Wish, ...]:
+def wishes(stage: str) -> tuple[ToolRequest, ...]:
     calls = [line.partition(" ") for line in stage.splitlines() if " {" in line and not line.startswith("#")]
-    return tuple(Wish(f"call_{n}", tool, args) for n, (tool, _, args) in enumerate(calls))
+    return tuple(ToolRequest(f"call_{n}", tool, args) for n, (tool, _, args) in enumerate(calls))
 
 
-def confirmed(messages: Sequence[Message]) -> Wish:
+def confirmed(messages: Sequence[PromptMessage]) -> ToolRequest:
     """The same call once more, behind a yes."""
-    asked = [each for each in messages if isinstance(each, Result) and "requires_confirmation" in str(each.content)]
-    given = [wish for each in messages if isinstance(each, Replied) for wish in each.wishes]
+    asked = [each for each in messages if isinstance(each, ToolResult) and "requires_confirmation" in str(each.content)]
+    given = [wish for each in messages if isinstance(each, ModelReply) for wish in each.wishes]
     wish = next(wish for wish in reversed(given) if wish.tool == asked[-1].tool)
-    return Wish("call_0", wish.tool, json.dumps({**json.loads(wish.args), "confirmed": True}))
+    return ToolRequest("call_0", wish.tool, json.dumps({**json.loads(wish.args), "confirmed": True}))
 
 
 def tools_of(outside: Outside) -> Sequence[Tool]:
     """`put` is let through, `save` and `put` may be repeated under one key, `drop` is confirmed in words."""
-    to, key = schema("to", to=TEXT), schema("k", k=TEXT)
-    page = schema("page", page=TEXT, confirmed={"type": "boolean"})
+    to, key = object_schema("to", to=TEXT), object_schema("k", k=TEXT)
+    page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
     specs = (
         ToolSpec("send", "write", to, describe="Send to {to}"),
         ToolSpec("put", "write", key, describe="Put {k}", idempotent=True),
         ToolSpec("save", "write", key, describe="Save {k}", idempotent=True),
         ToolSpec("drop", "destructive", page, describe="Drop {page}. This cannot be undone.", confirm="chat"),
     )
-    look = Tool(ToolSpec("look", "read", schema()), "Looks.", _looked)
+    look = Tool(ToolSpec("look", "read", object_schema()), "Looks.", _looked)
     return (look, *(Tool(spec, spec.name, partial(_ran, outside, spec.name)) for spec in specs))
 
 
-async def _looked(_: Use) -> object:
+async def _looked(_: ToolInvocation) -> object:
     return {"seen": True}
 
 
-async def _ran(outside: Outside, tool: str, use: Use) -> object:
+async def _ran(outside: Outside, tool: str, use: ToolInvocation) -> object:
     outside.hit("before the tool")
     note(outside.effects, use.key, tool, canonical(use.args).decode())
     outside.hit("after the tool")
@@ -171,30 +179,32 @@ class Chat:
 
     store: SqlStore
     threads: Threads
-    loop: Loop
+    loop: ThreadLoop
     workspaces: Workspaces
 
 
 def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
-    agents = Agents(AGENTS, {})
-    toolbox = Toolbox(lambda workspace, _: Kit(workspace, store.records(workspace)), [lambda _: [*tools_of(outside)]])
+    agents = AgentDirectory(AGENTS, {})
+    toolbox = ToolRegistry(
+        lambda workspace, _: ToolContext(workspace, store.records(workspace)), [lambda _: [*tools_of(outside)]]
+    )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     model = Obedient(outside)
-    parts = Parts(
+    parts = TurnContext(
         store.threads,
         agents,
         toolbox,
         lambda _: model,
         drafts,
         store.clock,
-        this_runner(),
+        make_runner_id(),
         lease,
         lease,
         BACK_OFF,
         LOOK_EVERY,
     )
-    workspaces = Workspaces(store, partial(doors_of, store), {})
-    loop = Loop(parts, workspaces.doors, store.watch, is_dead, _quiet)
+    workspaces = Workspaces(store, partial(build_gate_and_inbox, store), {})
+    loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, _quiet)
     return Chat(store, Threads(store.threads, agents, store.clock), loop, workspaces)
 
 
@@ -204,18 +214,18 @@ def person(workspace: str) -> Principal:
 
 def delegated(task: str, agent: str = "writer") -> str:
     """A line that hands a task to another agent; people are asked first if it is the editor."""
-    return f"{AGENT}{agent} {json.dumps({'task': task})}"
+    return f"{AGENT_TOOL_PREFIX}{agent} {json.dumps({'task': task})}"
 
 
 def _quiet(event: str, error: Exception) -> None:
     """What a fault makes fail is judged by what is left, not by what was logged."""
 
 
-def _plain(message: Message) -> list[object]:
+def _plain(message: PromptMessage) -> list[object]:
     match message:
-        case Replied():
+        case ModelReply():
             return ["replied", message.text, [list(wish) for wish in message.wishes]]
-        case Result():
+        case ToolResult():
             return ["result", message.call_id, message.content]
         case _:
             return ["said", message[0]]

@@ -8,11 +8,11 @@ from typing import Any
 
 from interlock.app.gate import Execution
 from interlock.chat import turn
-from interlock.chat.calls import Calls
-from interlock.chat.thread_lease import Held
+from interlock.chat.calls import ToolCallRunner
+from interlock.chat.thread_lease import LeasedThread
 from interlock.core.chat import thread as threads
-from interlock.core.chat.next_step import CallModel, Limits, Step, next_step
-from interlock.core.chat.thread import Line, Move, New
+from interlock.core.chat.next_step import CallModel, ThreadStep, TurnLimits, next_step
+from interlock.core.chat.thread import NewThreadEntry, ThreadEntry, ThreadTransition
 from interlock.core.outcome import Proceed
 from interlock.storage.engine.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy
@@ -22,14 +22,16 @@ LASTING = ("after commit", "after all is answered")
 
 def no_fence() -> None:
     """Whoever once had a thread may add lines to it for ever."""
-    threads.append = lambda thread, _, lines, moment: Move(replace(thread, updated_at=moment.now), tuple(lines))
+    threads.append = lambda thread, _, lines, moment: ThreadTransition(
+        replace(thread, updated_at=moment.now), tuple(lines)
+    )
 
 
 def acts_first() -> None:
     """A call runs before its start is written, as in frameworks that record a step when it is done."""
-    real = Calls._execute
+    real = ToolCallRunner._execute
 
-    async def execute(self: Calls, call: Any, tool: Any, outcome: Proceed) -> None:
+    async def execute(self: ToolCallRunner, call: Any, tool: Any, outcome: Proceed) -> None:
         if outcome.approval_id and not tool.name.startswith("agent_"):
             stored = await self.desk.gate._store.get(self._workspace, outcome.approval_id)
             args = stored.payload.args or b"{}"
@@ -38,14 +40,14 @@ def acts_first() -> None:
             tool = type(tool)(tool.spec, tool.about, given(result), tool.source)
         await real(self, call, tool, outcome)
 
-    Calls._execute = execute  # type: ignore[method-assign]
+    ToolCallRunner._execute = execute  # type: ignore[method-assign]
 
 
 def turn_use(started: Execution) -> Any:
-    from interlock.chat.tool import Use
-    from interlock.core.canonical import read
+    from interlock.chat.tool import ToolInvocation
+    from interlock.core.canonical import read_canonical
 
-    return Use(read(started.args), started.idempotency_key)  # type: ignore[arg-type]
+    return ToolInvocation(read_canonical(started.args), started.idempotency_key)  # type: ignore[arg-type]
 
 
 def given(result: object) -> Any:
@@ -63,7 +65,7 @@ def deaf() -> None:
 def forgets_turns() -> None:
     """Who takes over asks the model again for the reply that is the last thing in the log."""
 
-    def step(log: Sequence[Line], limits: Limits) -> Step:
+    def step(log: Sequence[ThreadEntry], limits: TurnLimits) -> ThreadStep:
         kinds = [line.kind for line in log[-2:]]
         return CallModel() if kinds == ["replied", "resumed"] else next_step(log, limits)
 
@@ -73,7 +75,7 @@ def forgets_turns() -> None:
 def shown_later() -> None:
     """A sub-agent's card is written first, and shown to its person in a transaction of its own."""
 
-    async def show(self: Held, line: New) -> None:
+    async def show(self: LeasedThread, line: NewThreadEntry) -> None:
         await self.append(line)
         if self.thread.parent:
             body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
@@ -82,7 +84,7 @@ def shown_later() -> None:
                 self.thread.workspace, self.root, lambda thread, moment: threads.mirror(thread, (above,), moment)
             )
 
-    Held.show = show  # type: ignore[method-assign]
+    LeasedThread.show = show  # type: ignore[method-assign]
 
 
 COPIES = {

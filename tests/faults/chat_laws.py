@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from interlock.app.audit import verify
-from interlock.config.agents import AGENT
+from interlock.config.agents import AGENT_TOOL_PREFIX
 from interlock.core.canonical import digest
-from interlock.core.chat.prompt import Result
-from interlock.core.chat.thread import Line, Thread
-from interlock.core.chat.transcript import LOST, messages_of
+from interlock.core.chat.prompt import ToolResult
+from interlock.core.chat.thread import Thread, ThreadEntry
+from interlock.core.chat.transcript import MISSING_RESULT, prompt_messages
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import mark_of
 from tests.faults.lives import lines
@@ -31,7 +31,7 @@ class Told:
     """A thread and all its lines."""
 
     thread: Thread
-    lines: Sequence[Line]
+    lines: Sequence[ThreadEntry]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ async def every_thread(store: SqlStore, workspace: str) -> Any:
 async def every_call(store: SqlStore, workspace: str) -> Any:
     cursor: str | None = ""
     while cursor is not None:
-        page = await store.list(workspace, Query(limit=PAGE, payload="whole", cursor=cursor or None))
+        page = await store.list(workspace, ApprovalQuery(limit=PAGE, payload="whole", cursor=cursor or None))
         for stored in page.items:
             yield stored
         cursor = page.next
@@ -92,7 +92,7 @@ def judged(facts: Facts) -> Iterator[str]:
         yield from judged_thread(told)
         yield from shown_above(told, facts)
     for stored in facts.calls.values():
-        if stored.approval.subject.tool.startswith(AGENT):
+        if stored.approval.subject.tool.startswith(AGENT_TOOL_PREFIX):
             yield from judged_delegation(stored, facts)
         else:
             yield from judged_call(stored, effects[stored.approval.id])
@@ -124,7 +124,7 @@ def judged_thread(told: Told) -> Iterator[str]:
     }
     yield from (f"{call} of line {n} has {results[n, call]} results" for n, call in wished if results[n, call] != 1)
     yield from (f"{call} of line {n} was never called" for n, call in results if (n, call) not in wished)
-    if any(each.content == LOST for each in messages_of(told.lines) if isinstance(each, Result)):
+    if any(each.content == MISSING_RESULT for each in prompt_messages(told.lines) if isinstance(each, ToolResult)):
         yield "the model is told that there is no record of a result"
 
 
@@ -202,7 +202,7 @@ def repeated_turns(facts: Facts) -> Iterator[str]:
         for line in told.lines:
             if line.kind == "replied":
                 known = [each for each in told.lines if each.n <= cast(int, line.body["seen"])]
-                mark = mark_of(messages_of(known))
+                mark = mark_of(prompt_messages(known))
                 if mark in recorded:
                     yield "one turn was recorded twice"
                 recorded[mark] = line.at

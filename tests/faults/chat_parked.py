@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.app.gate import uuid7
 from interlock.core.chat import thread
-from interlock.core.chat.thread import PREFIX, Place
-from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.ports import Query
+from interlock.core.chat.thread import THREAD_ID_PREFIX, ThreadOrigin
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
+from interlock.core.ports import ApprovalQuery
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.serving import Served, serving
@@ -53,7 +53,7 @@ def main() -> None:
 
 async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     parked, decided = options.threads, min(options.decided, options.threads)
     program, environ = http_server.program(options.broken)
@@ -108,7 +108,7 @@ def judged(grown: int, parked: int, busy: float, all_ended: bool, all_wait: bool
     return found
 
 
-async def park(parts: Parts, number: int) -> None:
+async def park(parts: AppServices, number: int) -> None:
     """As many more that wait, each for a decision about an objective."""
     already = await count(parts, "waiting")
     for begin in range(0, number, LOT):
@@ -117,26 +117,34 @@ async def park(parts: Parts, number: int) -> None:
         raise RuntimeError("the threads did not come to wait")
 
 
-async def add(parts: Parts, number: int) -> None:
-    thread_id, place = PREFIX + uuid7(parts.clock()), Place(WORKSPACE, "assistant", "ann", ("assistant",))
+async def add(parts: AppServices, number: int) -> None:
+    thread_id, place = (
+        THREAD_ID_PREFIX + uuid7(parts.clock()),
+        ThreadOrigin(WORKSPACE, "assistant", "ann", ("assistant",)),
+    )
     text = f'create an objective "Grow {number}"'
     await parts.store.threads.add(
         WORKSPACE, thread_id, lambda moment: thread.open_thread(thread_id, place, text, moment)
     )
 
 
-async def decide(parts: Parts, number: int) -> None:
+async def decide(parts: AppServices, number: int) -> None:
     done, cursor = 0, ""
     while done < number:
-        page = await parts.store.list(WORKSPACE, Query(statuses=("pending",), tool=TOOL, limit=100, cursor=cursor))
+        page = await parts.store.list(
+            WORKSPACE, ApprovalQuery(statuses=("pending",), tool=TOOL, limit=100, cursor=cursor)
+        )
         chosen = [stored.approval for stored in page.items][: number - done]
         await asyncio.gather(
-            *(parts.inbox.decide(WORKSPACE, each.id, Approve(Seen(each.args_sha256)), BOB) for each in chosen)
+            *(
+                parts.inbox.decide(WORKSPACE, each.id, Approve(Acknowledgement(each.args_sha256)), BOB)
+                for each in chosen
+            )
         )
         done, cursor = done + len(chosen), page.next or ""
 
 
-async def until(parts: Parts, status: str, number: int) -> int:
+async def until(parts: AppServices, status: str, number: int) -> int:
     """How many have this status: all of them, unless it takes far too long."""
     begun = time.monotonic()
     while (found := await count(parts, status)) < number and time.monotonic() - begun < PATIENCE:  # noqa: ASYNC110
@@ -144,7 +152,7 @@ async def until(parts: Parts, status: str, number: int) -> int:
     return found
 
 
-async def count(parts: Parts, status: str) -> int:
+async def count(parts: AppServices, status: str) -> int:
     found = await parts.store._database.fetch_text(f"select count(*) from threads where status = '{status}'", ())
     return int(found[0][0])
 

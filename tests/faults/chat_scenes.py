@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from interlock.app.bootstrap import wire
-from interlock.core.chat.thread import Line, Thread
-from interlock.core.ports import Query
+from interlock.app.bootstrap import build_services
+from interlock.core.chat.thread import Thread, ThreadEntry
+from interlock.core.ports import ApprovalQuery
 from interlock.runtime import faults
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
@@ -25,7 +25,7 @@ class Seen:
     """What the person sees; `cards` are those that there ever were, since a stop that was cut off left some less."""
 
     thread: Thread | None
-    lines: Sequence[Line]
+    lines: Sequence[ThreadEntry]
     cards: int
 
     def said(self) -> list[str]:
@@ -83,11 +83,11 @@ def play(victim: str, life: Life, plan: str) -> None:
 
 async def live(acts: Sequence[Act], life: Life, plan: str) -> None:
     """The person looks through a store of their own, which has no points: how often they look is chance."""
-    hit = faults.plan(plan)
+    hit = faults.parse_fault_plan(plan)
     outside = Outside(life.folder, hit)
     if plan.startswith(("stop", "delay")):
         note(outside.late, str(os.getpid()))
-    parts, eyes = wire(life.url, point=hit), wire(life.url).store
+    parts, eyes = build_services(life.url, point=hit), build_services(life.url).store
     await parts.store.open()
     await eyes.open()
     chat, stop = chat_of(parts.store, outside, life.lease), asyncio.Event()
@@ -118,7 +118,7 @@ async def looked(eyes: SqlStore, workspace: str) -> Seen:
     if not found:
         return Seen(None, (), 0)
     lines = await eyes.threads.lines(workspace, found[0].id)
-    calls = (await eyes.list(workspace, Query())).items
+    calls = (await eyes.list(workspace, ApprovalQuery())).items
     cards = sum(stored.approval.subject.tool == "send" for stored in calls)
     return Seen(await eyes.threads.get(workspace, found[0].id), lines, cards)
 

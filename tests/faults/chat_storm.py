@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import interlock.storage.postgres.database  # noqa: F401  loaded once: all processes run the same code
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.call import QUESTION
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.call import QUESTION_TOOL
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.faults import chat_broken, chat_people
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.chat_laws import broken_laws
@@ -149,7 +149,7 @@ class Storm:
 
 
 async def prepared(url: str, folder: Path) -> None:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     await chat_people.prepare(parts, Life(url, WORKSPACE, folder))
     await parts.store.close()
@@ -157,7 +157,7 @@ async def prepared(url: str, folder: Path) -> None:
 
 async def work(url: str, folder: Path) -> None:
     """As a server does: the loop, and the worker of deadlines."""
-    parts, never = wire(url), asyncio.Event()
+    parts, never = build_services(url), asyncio.Event()
     await parts.store.open()
     chat = chat_of(parts.store, Outside(folder), LEASE)
     await asyncio.gather(chat.loop.run(never), parts.worker.run(never))
@@ -167,24 +167,24 @@ async def work(url: str, folder: Path) -> None:
 
 
 async def crowd(url: str, folder: Path, seed: int) -> None:
-    parts, chance = wire(url), random.Random(seed)
+    parts, chance = build_services(url), random.Random(seed)
     await parts.store.open()
     chat = chat_of(parts.store, Outside(folder), LEASE)
     lanes = [lane(chat, random.Random(chance.getrandbits(32)), folder, number) for number in range(OPEN)]
     await asyncio.gather(decide_on(parts, chance), *lanes)
 
 
-async def decide_on(parts: Parts, chance: random.Random) -> None:
+async def decide_on(parts: AppServices, chance: random.Random) -> None:
     while True:
-        for stored in (await parts.store.list(WORKSPACE, Query(statuses=("pending",), payload="whole"))).items:
+        for stored in (await parts.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), payload="whole"))).items:
             if chance.random() < 0.5:
                 await decide(parts, stored, decision_on(stored, chance))
         await asyncio.sleep(0.03)
 
 
 def decision_on(stored: Stored, chance: random.Random) -> Decision:
-    approval, seen = stored.approval, Seen(stored.approval.args_sha256)
-    if approval.subject.tool == QUESTION:
+    approval, seen = stored.approval, Acknowledgement(stored.approval.args_sha256)
+    if approval.subject.tool == QUESTION_TOOL:
         return Respond("Blue.", seen=seen)
     if chance.random() < 0.2:
         return Reject("No.", seen)
@@ -193,7 +193,7 @@ def decision_on(stored: Stored, chance: random.Random) -> Decision:
     return Approve(seen)
 
 
-async def decide(parts: Parts, stored: Stored, decision: Decision) -> None:
+async def decide(parts: AppServices, stored: Stored, decision: Decision) -> None:
     with suppress(Error):  # decided or withdrawn meanwhile
         await parts.inbox.decide(WORKSPACE, stored.approval.id, decision, BOB)
 
@@ -240,7 +240,7 @@ def stage(chance: random.Random, tag: str) -> str:
 async def calmed(url: str, folder: Path) -> None:
     """One fresh process brings all threads to their end; then all is judged."""
     faulthandler.dump_traceback_later(HANGS, exit=True)
-    parts, never = wire(url), asyncio.Event()
+    parts, never = build_services(url), asyncio.Event()
     await parts.store.open()
     chat = chat_of(parts.store, Outside(folder), LEASE)
     tasks = [asyncio.create_task(each) for each in (chat.loop.run(never), parts.worker.run(never))]
@@ -254,7 +254,7 @@ async def calmed(url: str, folder: Path) -> None:
     await parts.store.close()
 
 
-async def until_rest(parts: Parts) -> None:
+async def until_rest(parts: AppServices) -> None:
     """Until every thread is idle, or nothing has changed for a long time: then the laws say what is stuck."""
     last, moved = -1, time.monotonic()
     while time.monotonic() - moved < STALLED:
@@ -267,7 +267,7 @@ async def until_rest(parts: Parts) -> None:
         await asyncio.sleep(0.1)
 
 
-async def counted(parts: Parts, folder: Path) -> dict[str, Any]:
+async def counted(parts: AppServices, folder: Path) -> dict[str, Any]:
     query = parts.store._database.fetch_text
     threads = (await query("select count(*), sum(case when status = 'idle' then 1 else 0 end) from threads", ()))[0]
     taken_over = (await query("select count(*) from lines where kind = 'resumed'", ()))[0][0]

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Refused
@@ -94,7 +94,7 @@ class Life:
 class Client:
     """One of many; `effects` is the world outside, which counts what was really done to it."""
 
-    def __init__(self, parts: Parts, recorder: Recorder, folder: Path, runner: str, seed: int) -> None:
+    def __init__(self, parts: AppServices, recorder: Recorder, folder: Path, runner: str, seed: int) -> None:
         self.parts, self.recorder, self.runner = parts, recorder, runner
         self.chance = random.Random(seed)
         self.operations = 0
@@ -233,7 +233,7 @@ class Client:
             op = Op(kind, person.name, seen and short(seen), short(digest(canonical(args))) if kind == "edit" else "")
             if kind == "edit":
                 op = op._replace(quorum=terms_of(life.number).quorum)  # the policy never changes here
-            decision = decision_of(kind, args, Seen(seen))
+            decision = decision_of(kind, args, Acknowledgement(seen))
 
             async def work() -> Answer:
                 approval = await self.parts.inbox.decide("default", life.id, decision, person)
@@ -261,7 +261,7 @@ class Client:
         await self.record(life, Op("resolve", person.name, ok=ok), work)
 
 
-def decision_of(kind: str, args: dict[str, object], seen: Seen) -> Decision:
+def decision_of(kind: str, args: dict[str, object], seen: Acknowledgement) -> Decision:
     match kind:
         case "edit":
             return Edit(args, seen)
@@ -272,7 +272,7 @@ def decision_of(kind: str, args: dict[str, object], seen: Seen) -> Decision:
     return Approve(seen)
 
 
-async def forbidden(parts: Parts, number: int) -> bool:
+async def forbidden(parts: AppServices, number: int) -> bool:
     """Whether a call that the policy denies is refused."""
     call = call_of(number, {"n": number}, "wipe").named(f"w{number}")
     try:

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
-from interlock.core.decision import Approve, Reject, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reject
 from interlock.core.errors import Error
 from tests.faults import weakened
 from tests.places import Base, File, Place, migrated
@@ -88,10 +88,10 @@ async def walks(place: Place, count: int, seed: int) -> Tally:
 
 
 @asynccontextmanager
-async def doors(place: Place, clock: Clock) -> AsyncIterator[list[Parts]]:
+async def doors(place: Place, clock: Clock) -> AsyncIterator[list[AppServices]]:
     """Two programs. SQLite has no clock but the program's, so there both have the true one."""
     other = clock if place.kind == "sqlite" else Clock(START - YEAR)
-    made = [wire(place.url, clock), wire(place.url, other)]
+    made = [build_services(place.url, clock), build_services(place.url, other)]
     for parts in made:
         await parts.store.open()
     try:
@@ -103,7 +103,7 @@ async def doors(place: Place, clock: Clock) -> AsyncIterator[list[Parts]]:
 
 @dataclass
 class Walk:
-    parts: list[Parts]
+    parts: list[AppServices]
     place: Place
     clock: Clock
     workspace: str
@@ -130,7 +130,7 @@ class Walk:
         return [*self.chance.sample(live, min(6, len(live))), self.chance.choice(self.ids)]
 
     @property
-    def door(self) -> Parts:
+    def door(self) -> AppServices:
         return self.chance.choice(self.parts)
 
     async def moment(self) -> tuple[int, bool]:
@@ -188,7 +188,7 @@ class Walk:
         return (await self.decide(approval)).status
 
     async def reject(self, approval: Approval) -> str:
-        decision = Reject("", Seen(approval.args_sha256))
+        decision = Reject("", Acknowledgement(approval.args_sha256))
         return (await self.door.inbox.decide(self.workspace, approval.id, decision, BOB)).status
 
     async def wait(self, approval: Approval) -> str:
@@ -212,7 +212,7 @@ class Walk:
         return done.status
 
     def decide(self, approval: Approval) -> Awaitable[Approval]:
-        return self.door.inbox.decide(self.workspace, approval.id, Approve(Seen(approval.args_sha256)), BOB)
+        return self.door.inbox.decide(self.workspace, approval.id, Approve(Acknowledgement(approval.args_sha256)), BOB)
 
     def later(self, approval: Approval, now: int) -> int:
         return max(now, approval.expires_at)

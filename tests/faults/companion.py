@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.call import ToolSpec, propose
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
-from interlock.core.ports import Query
-from interlock.runtime.process_identity import this_runner
+from interlock.core.ports import ApprovalQuery
+from interlock.runtime.process_identity import make_runner_id
 from tests.faults import chat_laws, chat_people, chat_scenes
 from tests.faults.laws import broken_files, broken_laws
 from tests.faults.lives import Life
@@ -30,7 +30,7 @@ def accompany(url: str, asked: socket.socket) -> None:
 
 class Companion:
     def __init__(self, url: str) -> None:
-        self._parts = wire(url)
+        self._parts = build_services(url)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def serve(self, asked: socket.socket) -> None:
@@ -82,7 +82,7 @@ class Companion:
         await chat_people.quiet(self._parts, life)
         async with asyncio.timeout(30):
             while True:
-                page = await self._parts.store.list(life.workspace, Query(statuses=("running",)))
+                page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("running",)))
                 now = self._parts.clock()
                 late = [s for s in page.items if (s.approval.lease_until or 0) <= now]
                 if not any(not stored.approval.subject.idempotent for stored in late):
@@ -108,7 +108,7 @@ class Companion:
     async def _review(self, life: Life) -> None:
         while True:
             async with self._parts.store.watch(life.workspace) as watch:
-                page = await self._parts.store.list(life.workspace, Query(statuses=("pending",)))
+                page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("pending",)))
                 mine = [s.approval for s in page.items if s.approval.subject.tool in ("send", "put")]
                 for approval in mine:
                     with suppress(Error):
@@ -126,7 +126,7 @@ class Companion:
         return outcome.approval_id
 
     async def _approve(self, life: Life, approval_id: str) -> None:
-        seen = Seen((await self._parts.store.get(life.workspace, approval_id)).approval.args_sha256)
+        seen = Acknowledgement((await self._parts.store.get(life.workspace, approval_id)).approval.args_sha256)
         await self._parts.inbox.decide(life.workspace, approval_id, Approve(seen), BOB)
 
     async def _due(self, life: Life) -> None:
@@ -146,5 +146,5 @@ class Companion:
 
 def gone() -> str:
     """A runner of this machine that is certainly not there any more."""
-    kind, machine, _, began, name = this_runner().split(":")
+    kind, machine, _, began, name = make_runner_id().split(":")
     return ":".join((kind, machine, str((1 << 22) - 1), began, name))

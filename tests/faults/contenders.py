@@ -21,9 +21,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.chat import thread as threads
-from interlock.core.decision import Approve, Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reject, Reviewer
 from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
 from interlock.core.ledger.event import Event, Moment
 from interlock.storage.postgres import batches as batching
@@ -55,7 +55,7 @@ def main() -> None:
     print(json.dumps({"reports": reports, "faults": child(url, laws)}))
 
 
-async def prepare(parts: Parts, contest: str, count: int) -> list[str]:
+async def prepare(parts: AppServices, contest: str, count: int) -> list[str]:
     if contest == "batches":
         return [str(count)]
     if contest == "claim":
@@ -66,8 +66,8 @@ async def prepare(parts: Parts, contest: str, count: int) -> list[str]:
     return ids
 
 
-def start(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
-    async def run(parts: Parts) -> dict[str, list[str]]:
+def start(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
+    async def run(parts: AppServices) -> dict[str, list[str]]:
         won, lost = [], []
         for approval_id in ids:
             try:
@@ -80,26 +80,26 @@ def start(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, An
     return run
 
 
-def claim(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
-    async def run(parts: Parts) -> dict[str, list[str]]:
+def claim(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
+    async def run(parts: AppServices) -> dict[str, list[str]]:
         taken = await asyncio.gather(*(claimed(parts, each, f"contender{name}") for each in ids))
         return {"won": [thread.id for thread in taken if thread is not None]}
 
     return run
 
 
-async def thread_of(parts: Parts, thread_id: str) -> threads.Thread:
-    place = threads.Place("default", "assistant", "ann", ("assistant",))
+async def thread_of(parts: AppServices, thread_id: str) -> threads.Thread:
+    place = threads.ThreadOrigin("default", "assistant", "ann", ("assistant",))
     return await parts.store.threads.add(
         "default", thread_id, lambda moment: threads.open_thread(thread_id, place, "Hello", moment)
     )
 
 
-async def claimed(parts: Parts, thread_id: str, runner: str) -> threads.Thread | None:
+async def claimed(parts: AppServices, thread_id: str, runner: str) -> threads.Thread | None:
     """The thread if this runner has it now."""
 
-    def step(thread: threads.Thread, moment: Moment) -> threads.Move:
-        return threads.claim(thread, runner, LEASE, moment, runner_is_dead=False)
+    def step(thread: threads.Thread, moment: Moment) -> threads.ThreadTransition:
+        return threads.acquire(thread, runner, LEASE, moment, runner_is_dead=False)
 
     try:
         return await parts.store.threads.step("default", thread_id, step)
@@ -107,9 +107,9 @@ async def claimed(parts: Parts, thread_id: str, runner: str) -> threads.Thread |
         return None
 
 
-def decide(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
-    async def run(parts: Parts) -> dict[str, Any]:
-        seen = Seen((await parts.store.get("default", ids[0])).approval.args_sha256)
+def decide(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
+    async def run(parts: AppServices) -> dict[str, Any]:
+        seen = Acknowledgement((await parts.store.get("default", ids[0])).approval.args_sha256)
         decision = Approve(seen) if name % 2 else Reject("", seen)
         try:
             approval = await parts.inbox.decide("default", ids[0], decision, Reviewer(f"person{name}"))
@@ -120,12 +120,12 @@ def decide(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, A
     return run
 
 
-def batches(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
+def batches(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
     """Eight write to all ledgers at once, each in an order of its own; the ninth follows the ledgers meanwhile."""
     return follow if name == 8 else lambda parts: write(parts, name, int(ids[0]) // 8)
 
 
-async def write(parts: Parts, name: int, share: int) -> dict[str, Any]:
+async def write(parts: AppServices, name: int, share: int) -> dict[str, Any]:
     if "--broken" in sys.argv and name % 2:
         for name_of in ("_LOCK", "_LOCK_AS_LEFT"):
             text = getattr(batching, name_of)
@@ -144,7 +144,7 @@ async def write(parts: Parts, name: int, share: int) -> dict[str, Any]:
     return {"batches": written.batches, "events": number * 2 * len(LEDGERS) - failed, "failed": failed}
 
 
-async def follow(parts: Parts) -> dict[str, Any]:
+async def follow(parts: AppServices) -> dict[str, Any]:
     """Reads on from where it was: what turns up behind it is never seen, so the counts would not agree."""
     seen, skipped, ended = dict.fromkeys(LEDGERS, 0), 0, 0
     while ended < 8:
@@ -159,7 +159,7 @@ async def follow(parts: Parts) -> dict[str, Any]:
 class Counted:
     """How many batches a store has sent."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppServices) -> None:
         self.batches = 0
         parts.store._database.record(self._count)  # type: ignore[attr-defined]
 
@@ -168,12 +168,12 @@ class Counted:
         return connection
 
 
-async def laws(parts: Parts) -> list[str]:
+async def laws(parts: AppServices) -> list[str]:
     found = [await verify(parts.store, workspace) for workspace in ("default", "done", *LEDGERS)]
     return [fault.message for report in found for fault in report.faults]
 
 
-def fork(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tuple[int, int]) -> tuple[int, Any]:
+def fork(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]], go: tuple[int, int]) -> tuple[int, Any]:
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -182,7 +182,7 @@ def fork(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tuple[
     os.close(read)
     os.close(go[1])
 
-    async def contend(parts: Parts) -> Any:
+    async def contend(parts: AppServices) -> Any:
         os.write(write, b"ready\n")
         await asyncio.to_thread(os.read, go[0], 1)  # ends when the parent closes the pipe
         return await work(parts)
@@ -191,7 +191,7 @@ def fork(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tuple[
     os._exit(0)
 
 
-def child(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
+def child(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -204,8 +204,8 @@ def child(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
     return result
 
 
-async def opened(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
-    parts = wire(url)
+async def opened(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
+    parts = build_services(url)
     await parts.store.open()
     try:
         return await work(parts)

@@ -28,9 +28,9 @@ from typing import Any
 
 import yaml
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import propose
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.outcome import Proceed, Waiting
 from tests.faults import http_server
 from tests.faults.storm import opened
@@ -55,7 +55,7 @@ class Stuck(Exception):
 class World:
     """`asked` are calls that wait or waited for people, `decided` those that were decided after they were told."""
 
-    parts: Parts
+    parts: AppServices
     receiver: Receiver
     folder: Path
     database: str
@@ -100,7 +100,7 @@ def main() -> None:
 
 async def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     await parts.put_policy("default", None, "ada", {})
     killed = 0
@@ -230,7 +230,7 @@ async def agent(world: World, approval_id: str) -> None:
 
 async def decide(world: World, approval_id: str) -> None:
     stored = await world.parts.store.get("default", approval_id)
-    seen = Seen(stored.approval.args_sha256, stored.approval.alarms)
+    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
     await world.parts.inbox.decide("default", approval_id, Approve(seen), BOB)
     world.decided.append(approval_id)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import psycopg
 
 from interlock.runtime import faults
-from interlock.runtime.faults import Point
+from interlock.runtime.faults import FaultPoint
 from interlock.storage.postgres import migrate as postgres
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.postgres import Server
@@ -68,7 +68,7 @@ class Files:
         return f"sqlite:///{path}"
 
     def migrate(self, url: str, plan: str) -> None:
-        database = SqliteDatabase(path_of(url), lambda: START, faults.plan(plan))
+        database = SqliteDatabase(path_of(url), lambda: START, faults.parse_fault_plan(plan))
         if self.broken:
             connect = database._connect
             database._connect = lambda: Unguarded(connect())  # type: ignore[method-assign]
@@ -138,7 +138,7 @@ class Bases:
 
     def migrate(self, url: str, plan: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            point = None if plan.startswith("end") else faults.plan(plan)
+            point = None if plan.startswith("end") else faults.parse_fault_plan(plan)
             postgres.migrate(Watched(connection, point, self.broken))  # type: ignore[arg-type]
 
     def plans(self, url: str, clean: Callable[[Callable[[], None]], None]) -> Plans:
@@ -220,7 +220,7 @@ def tables(connection: psycopg.Connection[Any]) -> list[str]:
 class Watched:
     """A connection whose every statement is two points; broken, it has no transactions."""
 
-    def __init__(self, connection: psycopg.Connection[Any], point: Point | None, broken: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], point: FaultPoint | None, broken: str) -> None:
         self._connection = connection
         self._point = point
         self._broken = broken
@@ -228,13 +228,13 @@ class Watched:
     def execute(self, text: str | bytes, *values: Any, **more: Any) -> Any:
         shown = text.decode() if isinstance(text, bytes) else text
         name = " ".join(shown.split()[:4]).lower()
-        return faults.around(self._point, name, self._connection.execute)(text, *values, **more)
+        return faults.with_fault_points(self._point, name, self._connection.execute)(text, *values, **more)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with nullcontext() if self._broken else self._connection.transaction():
             yield
-        faults.around(self._point, "commit", lambda: None)()
+        faults.with_fault_points(self._point, "commit", lambda: None)()
 
 
 def path_of(url: str) -> Path:

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx2
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.runtime.durations import parse_time
@@ -216,7 +216,7 @@ def said(options: argparse.Namespace, verdict: Any, began: float) -> dict[str, A
 
 
 async def prepared(database: str) -> dict[str, str]:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     await parts.put_policy("default", POLICY, "ada", {})
     await parts.store.pin("default", [SPECS["put"]], "", "ada")  # what only an agent calls idempotent starts once

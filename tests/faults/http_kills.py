@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx2
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import AlreadyStarted, Error
 from interlock.core.outcome import Proceed, Waiting
@@ -215,7 +215,7 @@ async def progress(world: World, calls: int) -> None:
 async def acknowledged(world: World) -> None:
     """The server is dead: what it said that it has written is there, or it is lost."""
     fresh, world.fresh = world.fresh, []
-    parts = wire(world.database)
+    parts = build_services(world.database)
     await parts.store.open()
     for approval_id in fresh:
         status = (await parts.store.get("default", approval_id)).approval.status
@@ -225,7 +225,7 @@ async def acknowledged(world: World) -> None:
 
 
 async def unended(world: World) -> list[str]:
-    parts = wire(world.database)
+    parts = build_services(world.database)
     await parts.store.open()
     rows = await judging.statuses(parts)
     await parts.store.close()

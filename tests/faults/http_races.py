@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from benchmarks.http.wire import Connection, connect, post
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.serving import serving
@@ -74,8 +74,8 @@ async def people(url: str, count: int) -> list[str]:
     return keys
 
 
-async def store_of(url: str) -> Parts:
-    parts = wire(url)
+async def store_of(url: str) -> AppServices:
+    parts = build_services(url)
     await parts.store.open()
     return parts
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from benchmarks.growth import fill_postgres, fill_sqlite
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.postgres import Server
@@ -111,7 +111,7 @@ def bytes_read(pid: int) -> int:
 async def prepared(database: str) -> dict[str, str]:
     """One real approval, whose terms the others share."""
     keys = await keys_at(database)
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     await pending(parts)
     await parts.store.close()

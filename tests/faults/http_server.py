@@ -17,8 +17,8 @@ from interlock.chat.turn import Turn
 from interlock.cli import main
 from interlock.core.notify import delivery as deliveries
 from interlock.core.notify.delivery import Delivery
-from interlock.core.ports import Query
-from interlock.notify.channel_queue import Lane
+from interlock.core.ports import ApprovalQuery
+from interlock.notify.channel_queue import ChannelQueue
 from interlock.storage.store import SqlStore
 from interlock.storage.tables import deliveries as claiming
 from tests.faults import sabotage
@@ -89,7 +89,7 @@ def counts_all() -> None:
             await opened()
             cursor: str | None = ""
             while cursor is not None:
-                cursor = (await self.list("default", Query(limit=500, cursor=cursor))).next
+                cursor = (await self.list("default", ApprovalQuery(limit=500, cursor=cursor))).next
 
         self.open = open_
 
@@ -98,13 +98,13 @@ def counts_all() -> None:
 
 def recorded_first() -> None:
     """A message is marked as told, and then it is sent."""
-    real = Lane._tell
+    real = ChannelQueue._tell
 
-    async def tell(self: Lane, delivery: Delivery) -> str:
+    async def tell(self: ChannelQueue, delivery: Delivery) -> str:
         await self._sent(delivery, "")
         return await real(self, delivery)
 
-    Lane._tell = tell  # type: ignore[method-assign]
+    ChannelQueue._tell = tell  # type: ignore[method-assign]
 
 
 def new_ids() -> None:
@@ -114,9 +114,9 @@ def new_ids() -> None:
 
 def unclaimed() -> None:
     """Whoever takes a message leaves it where it was, and others take it as well."""
-    claimed, save = deliveries.claimed, claiming.save
-    deliveries.claimed = lambda delivery, *rest: replace(claimed(delivery, *rest), fence=delivery.fence)
-    claiming.save = lambda tx, delivery: None if delivery.status == "sending" else save(tx, delivery)  # type: ignore[assignment]
+    claimed, save = deliveries.lease, claiming.save_delivery
+    deliveries.lease = lambda delivery, *rest: replace(claimed(delivery, *rest), fence=delivery.fence)
+    claiming.save_delivery = lambda tx, delivery: None if delivery.status == "sending" else save(tx, delivery)  # type: ignore[assignment]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.ports import Query
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.ports import ApprovalQuery
 
 TOP = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0  # seconds after which something counts as stuck
@@ -113,7 +113,7 @@ async def _judge(url: str, made: Loads, allowed: Sequence[str]) -> dict[str, Any
 
 
 async def broken_laws(url: str, told: Sequence[str]) -> list[str]:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         report = await verify(parts.store, "default")
@@ -122,14 +122,14 @@ async def broken_laws(url: str, told: Sequence[str]) -> list[str]:
         await parts.store.close()
 
 
-async def statuses(parts: Parts) -> Mapping[str, str]:
+async def statuses(parts: AppServices) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    page = await parts.store.list("default", Query(limit=500))
+    page = await parts.store.list("default", ApprovalQuery(limit=500))
     while True:
         found |= {stored.approval.id: stored.approval.status for stored in page.items}
         if not page.next:
             return found
-        page = await parts.store.list("default", Query(limit=500, cursor=page.next))
+        page = await parts.store.list("default", ApprovalQuery(limit=500, cursor=page.next))
 
 
 def lost(told: Sequence[str], rows: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interlock.app.bootstrap import file_of
+from interlock.app.bootstrap import database_file
 from tests.faults import chat_scenes, lives
 from tests.faults.companion import accompany
 from tests.faults.jobs import Job
@@ -207,7 +207,7 @@ class Playing:
 
     def _holds_the_file(self) -> bool:
         """Between programs on one file there is one lock, and who was stopped with it keeps it."""
-        path = file_of(self._life.url)
+        path = database_file(self._life.url)
         if path is None:
             return False
         with open(f"{path}.lock") as lock:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, wire
-from interlock.app.ledger_file import Source, verify_exports
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.app.ledger_file import ExportFile, verify_exports
 from interlock.core.canonical import digest
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.faults.lives import Life, lines
 
 RAN = {"succeeded", "failed", "unknown"}
@@ -39,11 +39,11 @@ class Facts:
     told: Sequence[Sequence[str]]
 
 
-async def broken_laws(parts: Parts, life: Life, victim: str) -> list[str]:
+async def broken_laws(parts: AppServices, life: Life, victim: str) -> list[str]:
     """The ledger first, then each call, then each thing that somebody was told."""
     try:
         found = [fault.message for fault in (await verify(parts.store, life.workspace)).faults]
-        page = await parts.store.list(life.workspace, Query(limit=500, payload="whole"))
+        page = await parts.store.list(life.workspace, ApprovalQuery(limit=500, payload="whole"))
         calls = [(each, await parts.store.timeline(life.workspace, each.approval.id)) for each in page.items]
     except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
         return [f"the database cannot be read: {error!r}"]
@@ -122,7 +122,7 @@ async def broken_files(life: Life) -> list[str]:
     if "ledger.txt" in names:
         with (life.folder / "ledger.txt").open("rb") as file:
             try:
-                report, heads = await verify_exports([Source("ledger.txt", file)], None, lambda _: "")
+                report, heads = await verify_exports([ExportFile("ledger.txt", file)], None, lambda _: "")
                 wrong += [fault.message for fault in report.faults] + ([] if heads else ["the export has no head"])
             except Exception as error:  # noqa: BLE001  as above
                 wrong.append(f"half an export looks whole: {error!r}")
@@ -132,7 +132,7 @@ async def broken_files(life: Life) -> list[str]:
 
 
 async def broken_copy(life: Life, path: Path) -> list[str]:
-    parts = wire(f"sqlite:///{path}")
+    parts = build_services(f"sqlite:///{path}")
     try:
         await parts.store.open()
         wrong = [fault.message for fault in (await verify(parts.store, life.workspace)).faults]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.runtime.faults import Point
+from interlock.runtime.faults import FaultPoint
 
 PATIENCE = 60.0  # seconds after which something counts as stuck
 STUCK = 99
@@ -28,7 +28,7 @@ class Life:
     workspace: str
     folder: Path
     lease: int = 60_000  # milliseconds
-    point: Point | None = None
+    point: FaultPoint | None = None
 
     @property
     def effects(self) -> Path:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, Error, StoreUnavailable
 from tests.faults import weakened
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 async def work(options: argparse.Namespace) -> None:
-    parts = wire(options.url)
+    parts = build_services(options.url)
     await parts.store.open()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, stop.set)
@@ -57,7 +57,7 @@ async def work(options: argparse.Namespace) -> None:
 
 @dataclass
 class Agent:
-    parts: Parts
+    parts: AppServices
     name: str
     told: TextIO
     stop: asyncio.Event

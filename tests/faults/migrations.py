@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.storage import migrate as migrations
 from interlock.storage.migrate import Migration
 from tests.faults.grounds import Bases, Files, Ground
@@ -137,7 +137,7 @@ class Trial:
 
 async def cycle(url: str) -> list[str]:
     """A call from its proposal to its end, on top of what was there; gives what the verifier says."""
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     approval_id = await pending(parts, f"after{os.getpid()}")
     await approve(parts, approval_id)

@@ -25,15 +25,15 @@ from typing import Any
 
 import psycopg
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import ToolSpec, propose
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error, NotFound
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import People
-from interlock.core.ports import Query, User
-from interlock.storage.engine.writer import NOTHING, Work
+from interlock.core.ports import ApprovalQuery, User
+from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem
 from tests.places import migrated
 from tests.postgres import Server
 from tests.support import START, Clock
@@ -105,7 +105,7 @@ async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str
     clock = Clock()
     with psycopg.connect(url, autocommit=True) as side:
         follow(clock, side)
-        one, two = wire(f"sqlite:///{path}", clock), wire(url, clock)
+        one, two = build_services(f"sqlite:///{path}", clock), build_services(url, clock)
         await asyncio.gather(one.store.open(), two.store.open())
         seen: Counter[str] = Counter()
         succeeded = 0
@@ -163,7 +163,7 @@ class Together:
     async def done(self, works: list[Callable[[], Awaitable[object]]]) -> list[object]:
         submit, self._undone = self._writer.submit, set(range(len(works)))
 
-        async def in_turn(work: Work) -> object:
+        async def in_turn(work: BatchItem) -> object:
             turn = self._waiting[self._place.get()] = asyncio.get_running_loop().create_future()
             self._let_go()
             await turn
@@ -193,7 +193,7 @@ class Together:
 class Scenario:
     """One workspace, some thirty steps, everything that came of them as lines of text."""
 
-    def __init__(self, parts: Parts, clock: Clock, number: int) -> None:
+    def __init__(self, parts: AppServices, clock: Clock, number: int) -> None:
         self.parts, self.clock, self.number = parts, clock, number
         self.chance = random.Random(number)
         self.workspace = f"w{number}"
@@ -224,8 +224,8 @@ class Scenario:
     async def rest(self) -> list[str]:
         """All that is stored, at the end."""
         store = self.parts.store
-        await store._database.write(NOTHING)  # reads that were counted go with the next batch
-        page = await store.list(self.workspace, Query(limit=500, payload="whole"))
+        await store._database.write(EMPTY_ITEM)  # reads that were counted go with the next batch
+        page = await store.list(self.workspace, ApprovalQuery(limit=500, payload="whole"))
         entries = [entry async for chunk in store.entries(self.workspace) for entry in chunk]
         others = [
             await store.stats(self.workspace),
@@ -272,7 +272,7 @@ class Scenario:
     def decision(self, digest: str) -> Decision:
         chance = self.chance
         digest = chance.choice((digest, digest, digest, None, "0" * 64))
-        seen = Seen(digest, ("alarm",) if chance.random() < 0.1 else (), self.text(), self.text())
+        seen = Acknowledgement(digest, ("alarm",) if chance.random() < 0.1 else (), self.text(), self.text())
         match chance.randint(0, 9):
             case 0:
                 return Reject(self.text(), seen)
@@ -287,7 +287,7 @@ class Scenario:
         """A whole life, as far as it goes."""
         approval_id = self.one()
         stored = await self.parts.store.get(self.workspace, approval_id)
-        seen = Seen(stored.approval.args_sha256, stored.approval.alarms)
+        seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
         for person in PEOPLE[:4]:
             await self.note(
                 "vote", lambda p=person: self.parts.inbox.decide(self.workspace, approval_id, Approve(seen), p)
@@ -353,7 +353,7 @@ class Scenario:
     async def do_list(self) -> object:
         chance = self.chance
         statuses = chance.choice(((), ("pending",), ("approved", "running"), ("failed",), ("expired", "rejected")))
-        query = Query(statuses, agent=chance.choice(("", "helper")), limit=chance.randint(1, 3))
+        query = ApprovalQuery(statuses, agent=chance.choice(("", "helper")), limit=chance.randint(1, 3))
         page = await self.parts.store.list(self.workspace, query)
         rest = replace(query, cursor=page.next or "", limit=50)
         return page, await self.parts.store.list(self.workspace, rest) if page.next else None
@@ -368,7 +368,7 @@ class Scenario:
             ((), (), ("pending",), ("pending", "approved"), ("succeeded",), ("rejected", "expired"))
         )
         since, until = START + chance.choice((0, 5_000)), chance.choice((None, self.clock()))
-        query = Query(statuses, text=words, arguments=arguments, since=since, until=until, limit=2, **some)
+        query = ApprovalQuery(statuses, text=words, arguments=arguments, since=since, until=until, limit=2, **some)
         page = await self.parts.store.list(self.workspace, query)
         rest = replace(query, cursor=page.next or "", limit=50, payload="whole")
         return page, await self.parts.store.list(self.workspace, rest) if page.next else None

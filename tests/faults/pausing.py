@@ -9,23 +9,23 @@ import asyncio
 import sys
 import threading
 
-from interlock.app.bootstrap import wire
-from interlock.runtime.faults import plan
-from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.storage.tables.pauses import Holder, Whose
+from interlock.app.bootstrap import build_services
+from interlock.runtime.faults import parse_fault_plan
+from interlock.runtime.process_identity import is_dead, make_runner_id
+from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 
-MINE = Whose("default", "mailer")
+MINE = PauseScope("default", "mailer")
 
 
 async def main(url: str, run_id: str, fault: str = "") -> None:
-    begun, act = threading.Event(), plan(fault)
-    parts = wire(url, point=lambda name: act(name) if act and begun.is_set() else None)
+    begun, act = threading.Event(), parse_fault_plan(fault)
+    parts = build_services(url, point=lambda name: act(name) if act and begun.is_set() else None)
     await parts.store.open()
     try:
         begun.set()
         await parts.store.pauses.pause(MINE, run_id, run_id, run_id.encode())
         print("paused", flush=True)
-        (pause,) = await parts.store.pauses.ready(MINE, Holder(this_runner(), 60_000), 0, 10, is_dead)
+        (pause,) = await parts.store.pauses.ready(MINE, LeaseHolder(make_runner_id(), 60_000), 0, 10, is_dead)
         print("went on", flush=True)
         await parts.store.pauses.resumed(MINE, pause.short_id, pause.fence)
         print("over", flush=True)

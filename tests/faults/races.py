@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Reviewer
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.faults import histories, sabotage
 from tests.faults.aftermath import judge
 from tests.faults.clients import PEOPLE, POLICY, Client, Life, tool_of
@@ -197,8 +197,8 @@ async def act(client: Client, each: Round, seat: int, chance: random.Random) -> 
         await client.do(name, life)
 
 
-async def opened_parts(url: str) -> Parts:
-    parts = wire(url)
+async def opened_parts(url: str) -> AppServices:
+    parts = build_services(url)
     await parts.store.open()
     await parts.put_policy("default", None, "", {})
     return parts
@@ -209,7 +209,7 @@ async def tidy(url: str, folder: Path, rounds: Sequence[Round]) -> None:
     parts = await opened_parts(url)
     client = Client(parts, Recorder(folder, "tidy"), folder, "tidy", 1)
     ids = {each.number: each.life.id for each in rounds}
-    page = await parts.store.list("default", Query(statuses=("pending", "approved"), limit=500))
+    page = await parts.store.list("default", ApprovalQuery(statuses=("pending", "approved"), limit=500))
     for stored in page.items:
         number = int(stored.approval.subject.call_id[1:])
         await client.do("cancel", Life(number, ids.get(number) or stored.approval.id))

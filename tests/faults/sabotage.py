@@ -39,7 +39,7 @@ def no_version() -> None:
 def start_unchecked() -> None:
     """Whoever comes while it runs may start it as well."""
     no_triggers()
-    execute.startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
+    execute.is_startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
 
 
 def no_triggers() -> None:

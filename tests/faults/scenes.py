@@ -12,19 +12,19 @@ from typing import Any
 
 from interlock import CallUnknown, Interlock
 from interlock.app import ledger_file
-from interlock.app.bootstrap import Parts, file_of, wire
-from interlock.cli.commands.audit import _whole_file
+from interlock.app.bootstrap import AppServices, build_services, database_file
+from interlock.cli.commands.audit import _atomic_file
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.decision import Approve, Edit, Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Reviewer
 from interlock.core.errors import AlreadyDecided, CallFailed, LeaseLost
 from interlock.core.ledger.checkpoint import SignedHead
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.runtime import faults
-from interlock.runtime.faults import Point
-from interlock.runtime.process_identity import this_runner
-from interlock.storage.sqlite.backup import copy
+from interlock.runtime.faults import FaultPoint
+from interlock.runtime.process_identity import make_runner_id
+from interlock.storage.sqlite.backup import make_backup
 from tests.faults import chat_scenes
 from tests.faults.lives import Life, note
 
@@ -111,7 +111,7 @@ def heard(life: Life, ids: dict[str, str], tool: str) -> None:
 def desk(life: Life, plan: str) -> None:
     """An edit and a second vote, a cancelled call, and a rejection that is undone."""
 
-    async def work(life: Life, parts: Parts) -> None:
+    async def work(life: Life, parts: AppServices) -> None:
         await parts.put_policy(life.workspace, DESK_POLICY, "ada", {})
         await paid(life, parts, "edited", edit_then_approve)
         await cancelled(life, parts)
@@ -121,10 +121,10 @@ def desk(life: Life, plan: str) -> None:
     opened(life, plan, work)
 
 
-Deciding = Callable[[Life, Parts, str], Awaitable[None]]
+Deciding = Callable[[Life, AppServices, str], Awaitable[None]]
 
 
-async def paid(life: Life, parts: Parts, name: str, deciding: Deciding) -> None:
+async def paid(life: Life, parts: AppServices, name: str, deciding: Deciding) -> None:
     """Looks where the call stands, does the next thing, and looks again."""
     while True:
         outcome = await parts.gate.check(payment(life, name), PAY)
@@ -137,9 +137,9 @@ async def paid(life: Life, parts: Parts, name: str, deciding: Deciding) -> None:
                 return
 
 
-async def carry_out(life: Life, parts: Parts, approval_id: str) -> None:
-    execution = await parts.gate.start(life.workspace, approval_id, this_runner(), life.lease, PAY.sha256)
-    faults.around(life.point, "the tool", note)(life.effects, approval_id, "pay", execution.args.decode())
+async def carry_out(life: Life, parts: AppServices, approval_id: str) -> None:
+    execution = await parts.gate.start(life.workspace, approval_id, make_runner_id(), life.lease, PAY.sha256)
+    faults.with_fault_points(life.point, "the tool", note)(life.effects, approval_id, "pay", execution.args.decode())
     try:
         await parts.gate.finish(
             life.workspace, approval_id, execution.fence, ok=True, payload=Payload(result=b'"paid"')
@@ -149,18 +149,18 @@ async def carry_out(life: Life, parts: Parts, approval_id: str) -> None:
     note(life.told, "done", approval_id)
 
 
-async def edit_then_approve(life: Life, parts: Parts, approval_id: str) -> None:
+async def edit_then_approve(life: Life, parts: AppServices, approval_id: str) -> None:
     approval = (await parts.store.get(life.workspace, approval_id)).approval
-    seen = Seen(approval.args_sha256)
+    seen = Acknowledgement(approval.args_sha256)
     if approval.editors:
         await decided(life, parts, approval_id, Approve(seen), person("bob"))
     else:
         await decided(life, parts, approval_id, Edit({"amount": 20}, seen), person("ann"))
 
 
-async def reject_undo_approve(life: Life, parts: Parts, approval_id: str) -> None:
+async def reject_undo_approve(life: Life, parts: AppServices, approval_id: str) -> None:
     approval = (await parts.store.get(life.workspace, approval_id)).approval
-    seen = Seen(approval.args_sha256)
+    seen = Acknowledgement(approval.args_sha256)
     kinds = [entry.kind for entry in await parts.store.timeline(life.workspace, approval_id)]
     if approval.status == "rejected":
         admin = Reviewer(f"ada{os.getpid()}", "admin")
@@ -172,7 +172,7 @@ async def reject_undo_approve(life: Life, parts: Parts, approval_id: str) -> Non
         await decided(life, parts, approval_id, Approve(seen), person("bob" if approval.votes else "ann"))
 
 
-async def cancelled(life: Life, parts: Parts) -> None:
+async def cancelled(life: Life, parts: AppServices) -> None:
     outcome = await parts.gate.check(payment(life, "cancelled"), PAY)
     if isinstance(outcome, Waiting):
         actor = f"agent{os.getpid()}"
@@ -180,7 +180,7 @@ async def cancelled(life: Life, parts: Parts) -> None:
         note(life.told, "decided", outcome.approval_id, "cancelled", actor)
 
 
-async def decided(life: Life, parts: Parts, approval_id: str, decision: Any, reviewer: Reviewer) -> None:
+async def decided(life: Life, parts: AppServices, approval_id: str, decision: Any, reviewer: Reviewer) -> None:
     """Writes down what it was told: from then on that must not be lost."""
     await parts.inbox.decide(life.workspace, approval_id, decision, reviewer)
     kind = {"approve": "voted,approved", "edit": "edited", "reject": "rejected"}[decision.kind]
@@ -202,12 +202,14 @@ def payment(life: Life, name: str) -> ToolCall:
 def reviewer(life: Life, plan: str) -> None:
     """Approves all that waits."""
 
-    async def work(life: Life, parts: Parts) -> None:
-        while (page := await parts.store.list(life.workspace, Query(statuses=("pending",)))).items:
+    async def work(life: Life, parts: AppServices) -> None:
+        while (page := await parts.store.list(life.workspace, ApprovalQuery(statuses=("pending",)))).items:
             for stored in page.items:
                 approval = stored.approval
                 try:
-                    await decided(life, parts, approval.id, Approve(Seen(approval.args_sha256)), person("bob"))
+                    await decided(
+                        life, parts, approval.id, Approve(Acknowledgement(approval.args_sha256)), person("bob")
+                    )
                 except AlreadyDecided:
                     continue
         note(life.told, "finished")
@@ -218,7 +220,7 @@ def reviewer(life: Life, plan: str) -> None:
 def worker(life: Life, plan: str) -> None:
     """Does all that is due, as often as it takes until nothing is."""
 
-    async def work(life: Life, parts: Parts) -> None:
+    async def work(life: Life, parts: AppServices) -> None:
         while await parts.worker.sweep() or await is_due(parts):  # noqa: ASYNC110  time sets no event
             await asyncio.sleep(0.05)
         note(life.told, "finished")
@@ -226,7 +228,7 @@ def worker(life: Life, plan: str) -> None:
     opened(life, plan, work)
 
 
-async def is_due(parts: Parts) -> bool:
+async def is_due(parts: AppServices) -> bool:
     due = await parts.store.next_due()
     return due is not None and due < parts.clock() + CLAIMED
 
@@ -237,7 +239,7 @@ async def is_due(parts: Parts) -> bool:
 def opener(life: Life, plan: str) -> None:
     """Makes the database and does one call in it."""
 
-    async def work(life: Life, parts: Parts) -> None:
+    async def work(life: Life, parts: AppServices) -> None:
         await parts.put_policy(life.workspace, POLICY, "ada", {})
         await paid(life, parts, "first", approve_as_bob)
         note(life.told, "finished")
@@ -245,24 +247,24 @@ def opener(life: Life, plan: str) -> None:
     opened(life, plan, work)
 
 
-async def approve_as_bob(life: Life, parts: Parts, approval_id: str) -> None:
+async def approve_as_bob(life: Life, parts: AppServices, approval_id: str) -> None:
     approval = (await parts.store.get(life.workspace, approval_id)).approval
-    await decided(life, parts, approval_id, Approve(Seen(approval.args_sha256)), person("bob"))
+    await decided(life, parts, approval_id, Approve(Acknowledgement(approval.args_sha256)), person("bob"))
 
 
 def files(life: Life, plan: str) -> None:
     """An export of the ledger, and a backup where the database is a file. Every touch of a file is a point."""
-    hit = faults.plan(plan) or (lambda _: None)
+    hit = faults.parse_fault_plan(plan) or (lambda _: None)
 
     def touch(event: str, args: tuple[object, ...]) -> None:
         if event in TOUCHES and str(life.folder) in (path := str(args[0])) and "told.txt" not in path:
             hit(f"before {event}")
 
-    async def work(life: Life, parts: Parts) -> None:
+    async def work(life: Life, parts: AppServices) -> None:
         await exported(life, parts, hit)
-        source, target = file_of(life.url), life.folder / "copy.db"
+        source, target = database_file(life.url), life.folder / "copy.db"
         if source is not None and not target.exists():
-            copy(source, target, lambda *_: hit("before some pages"))
+            make_backup(source, target, lambda *_: hit("before some pages"))
         hit("before the end")
         note(life.told, "finished")
 
@@ -270,17 +272,17 @@ def files(life: Life, plan: str) -> None:
     opened(life, "", work)
 
 
-async def exported(life: Life, parts: Parts, hit: Point) -> None:
-    with _whole_file(life.folder / "ledger.txt") as file:
+async def exported(life: Life, parts: AppServices, hit: FaultPoint) -> None:
+    with _atomic_file(life.folder / "ledger.txt") as file:
         async for block in ledger_file.export(parts.store, life.workspace, 0, SignedHead, lambda *_: None):
             hit("before a block")
             file.write(block)
 
 
-def opened(life: Life, plan: str, work: Callable[[Life, Parts], Awaitable[None]]) -> None:
+def opened(life: Life, plan: str, work: Callable[[Life, AppServices], Awaitable[None]]) -> None:
     async def live() -> None:
-        hit = faults.plan(plan)
-        parts = wire(life.url, point=hit)
+        hit = faults.parse_fault_plan(plan)
+        parts = build_services(life.url, point=hit)
         await parts.store.open()
         await work(replace(life, point=hit), parts)
         await parts.store.close()

@@ -11,13 +11,13 @@ import sys
 import threading
 from typing import Any
 
-from interlock.app.bootstrap import wire
-from interlock.storage.postgres.pipeline import Pipe
+from interlock.app.bootstrap import build_services
+from interlock.storage.postgres.pipeline import Pipeline
 from tests.support import approve
 
 
 class Stopping:
-    def around(self, pipe: Pipe) -> Stopping:
+    def around(self, pipe: Pipeline) -> Stopping:
         self._pipe = pipe
         return self
 
@@ -31,7 +31,7 @@ class Stopping:
 
 
 async def main(url: str, approval_id: str) -> None:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     parts.store._database.record(Stopping().around)  # type: ignore[attr-defined]
     await approve(parts, approval_id)

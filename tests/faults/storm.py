@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import interlock.storage.postgres.database  # noqa: F401  loaded once: all processes run the same code
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import StoreUnavailable
-from interlock.runtime.process_identity import this_runner
+from interlock.runtime.process_identity import make_runner_id
 from tests.faults import sabotage
 from tests.faults.aftermath import judge
 from tests.faults.clients import POLICY, Client, forbidden
@@ -186,7 +186,7 @@ class Storm:
 
 
 async def prepared(url: str) -> None:
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     await parts.put_policy("default", POLICY, "ada", {})
     await parts.store.close()
@@ -195,7 +195,7 @@ async def prepared(url: str) -> None:
 async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int) -> None:
     """One process: a client at each lane, and a worker, which does what time has to do."""
     parts = await reached(url)
-    recorder, runner, stop = Recorder(folder, f"{number}-{seed}"), this_runner(), asyncio.Event()
+    recorder, runner, stop = Recorder(folder, f"{number}-{seed}"), make_runner_id(), asyncio.Event()
     worker = asyncio.create_task(parts.worker.run(stop))
     clients = [Client(parts, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES)]
     await asyncio.gather(*(follow(client, lane, shared, number) for lane, client in enumerate(clients)))
@@ -204,10 +204,10 @@ async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int
     await parts.store.close()
 
 
-async def reached(url: str) -> Parts:
+async def reached(url: str) -> AppServices:
     """A program that is cut off while it opens says so and ends; whoever runs it starts it again."""
     while True:
-        parts = wire(url)
+        parts = build_services(url)
         try:
             await parts.store.open()
             await parts.put_policy("default", None, "", {})

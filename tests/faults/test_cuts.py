@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
-from interlock.storage.postgres.connection import persist
+from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.reports import caught, report
 from tests.postgres import Server
@@ -45,9 +45,9 @@ async def test_all_callers_of_a_batch_in_doubt_are_told_so_and_it_is_not_done_ag
     wired: tuple[Wire, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them used to be tried alone, one after the other, and to hear that somebody else had decided."""
-    monkeypatch.setattr(persist, "__defaults__", (0.3,))
+    monkeypatch.setattr(retry_on_lost_connection, "__defaults__", (0.3,))
     cut, url = wired
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         ids = [await pending(parts, n) for n in range(CALLERS)]
@@ -68,9 +68,9 @@ async def test_all_callers_of_a_batch_in_doubt_are_told_so_and_it_is_not_done_ag
 async def test_all_who_look_while_the_server_is_gone_are_told_at_once(
     wired: tuple[Wire, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(persist, "__defaults__", (0.3,))
+    monkeypatch.setattr(retry_on_lost_connection, "__defaults__", (0.3,))
     cut, url = wired
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     try:
         approval_id = await pending(parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.core.errors import StoreUnavailable
-from interlock.storage.sqlite.database import translated
+from interlock.storage.sqlite.database import translate_errors
 from tests.faults.reports import caught, report
 
 
@@ -30,7 +30,7 @@ def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(data
 
 
 def test_a_disk_that_fails_is_named() -> None:
-    with pytest.raises(StoreUnavailable, match=r"The disk of the database a.db fails"), translated(Path("a.db")):
+    with pytest.raises(StoreUnavailable, match=r"The disk of the database a.db fails"), translate_errors(Path("a.db")):
         raise sqlite3.OperationalError("disk I/O error")
 
 

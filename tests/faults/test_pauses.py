@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.runtime.process_identity import is_dead
-from interlock.storage.tables.pauses import Holder
+from interlock.storage.tables.pauses import LeaseHolder
 from tests.faults.pausing import MINE
 from tests.places import Place
 
@@ -25,7 +25,7 @@ ANSWERED = "after all is answered"  # PostgreSQL commits between what was sent a
 async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_it_is_over(
     place: Place, tmp_path: Path
 ) -> None:  # R9
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     ends = dict.fromkeys(("", "paused", "went on", "over"), 0)
     try:
@@ -33,7 +33,7 @@ async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_i
             run_id = f"run{number}"
             said = await _killed(place, run_id, fault)
             ends[said[-1] if said else ""] += 1
-            taken = await parts.store.pauses.ready(MINE, Holder("survivor", 60_000), 0, 10, is_dead)
+            taken = await parts.store.pauses.ready(MINE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
             assert [pause.state for pause in taken] in ([], [run_id.encode()])
             assert taken or said[-1:] != ["paused"], "what is paused goes on"
             assert not (taken and said[-1:] == ["over"]), "what is over does not go on again"

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
-from interlock.storage.postgres.connection import persist
+from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.readonly import follower
 from tests.faults.reports import caught, report
@@ -49,11 +49,11 @@ async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody cuts the connection to the standby: it is given up because it does not take what is written."""
-    monkeypatch.setattr(persist, "__defaults__", (0.3,))
+    monkeypatch.setattr(retry_on_lost_connection, "__defaults__", (0.3,))
     with Server(durable=False) as primary, follower(primary) as standby:
         primary.create_database("readonly", migrated(primary))
         with Wire(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
-            parts = wire(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
+            parts = build_services(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
             await parts.store.open()
             try:
                 approval_id = await pending(parts)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from tests.counting import count_up
 from tests.places import Place
 
@@ -20,7 +20,7 @@ LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mea
 
 @pytest.mark.smoke
 async def test_a_change_that_is_killed_anywhere_is_made_once(place: Place) -> None:  # R7
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     records = parts.store.records("default")
     kept = killed = 0

@@ -9,7 +9,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.decision import Reviewer
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.event import Moment
-from interlock.core.ports import ReviewerStep, Step
+from interlock.core.ports import ApprovalStep, ReviewerStep
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.store import SqlStore
 
@@ -22,59 +22,59 @@ def apply(name: str) -> None:
 
 def patience(seconds: float) -> None:
     """For a server that is gone, so that a test need not wait as long as a program does."""
-    from interlock.storage.postgres.connection import persist
+    from interlock.storage.postgres.connection import retry_on_lost_connection
 
-    persist.__defaults__ = (seconds,)
+    retry_on_lost_connection.__defaults__ = (seconds,)
 
 
 def no_fsync() -> None:
     """Answers before what was written is on the disk."""
     from interlock.storage.postgres import database
 
-    database.WRITING["synchronous_commit"] = "off"
+    database.WRITER_SETTINGS["synchronous_commit"] = "off"
 
 
 def done_again() -> None:
     """A batch whose answer got lost is done once more, without a look whether it stands."""
-    from interlock.storage.postgres.batches import Batches
+    from interlock.storage.postgres.batches import BatchRunner
 
-    Batches._stands = lambda *_: False  # type: ignore[method-assign]
+    BatchRunner._stands = lambda *_: False  # type: ignore[method-assign]
 
 
 def taken_for_done() -> None:
     """A batch whose answer got lost is told to have been done."""
-    from interlock.storage.postgres.batches import Batches
-    from interlock.storage.postgres.connection import LOST
+    from interlock.storage.postgres.batches import BatchRunner
+    from interlock.storage.postgres.connection import CONNECTION_ERRORS
 
-    real = Batches._transact
+    real = BatchRunner._transact
 
-    def transact(self: Batches, batch: Any) -> Any:
+    def transact(self: BatchRunner, batch: Any) -> Any:
         try:
             return real(self, batch)
-        except LOST:
+        except CONNECTION_ERRORS:
             if self._doubt is None:
                 raise
             return self._doubt.results, {}
 
-    Batches._transact = transact  # type: ignore[method-assign]
+    BatchRunner._transact = transact  # type: ignore[method-assign]
 
 
 def unheard() -> None:
     """Whoever asked is answered although the server has refused."""
     import psycopg
 
-    from interlock.storage.postgres.batches import Batches
+    from interlock.storage.postgres.batches import BatchRunner
 
-    real = Batches._finish
+    real = BatchRunner._finish
 
-    def finish(self: Batches, session: Any, *more: Any) -> None:
+    def finish(self: BatchRunner, session: Any, *more: Any) -> None:
         try:
             real(self, session, *more)
         except psycopg.Error:
             session.end()
             self._doubt = None
 
-    Batches._finish = finish  # type: ignore[method-assign]
+    BatchRunner._finish = finish  # type: ignore[method-assign]
 
 
 def fail_open() -> None:
@@ -95,7 +95,7 @@ def callers_clock() -> None:
     """The time that counts is when the caller asked, as its own clock says; the locks come later."""
     real = SqlStore.transition
 
-    async def transition(self: SqlStore, workspace: str, approval_id: str, step: Step) -> Approval:
+    async def transition(self: SqlStore, workspace: str, approval_id: str, step: ApprovalStep) -> Approval:
         asked = self.clock()
         return await real(self, workspace, approval_id, lambda approval, _: step(approval, Moment(asked)))
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 
 T = TypeVar("T")
 ANN = Reviewer("ann")
@@ -22,7 +22,7 @@ class Desk:
         self._url = url
 
     def policy(self, text: str) -> None:
-        async def work(parts: Parts) -> None:
+        async def work(parts: AppServices) -> None:
             await parts.put_policy(WORKSPACE, text, ANN.name, {})
 
         self._with(work)
@@ -30,8 +30,8 @@ class Desk:
     def listed(self, status: str) -> list[dict[str, Any]]:
         """Every approval of this status by the clock, or "all" of them, the newest first."""
 
-        async def work(parts: Parts) -> list[dict[str, Any]]:
-            page = await parts.store.list(WORKSPACE, Query(limit=200))
+        async def work(parts: AppServices) -> list[dict[str, Any]]:
+            page = await parts.store.list(WORKSPACE, ApprovalQuery(limit=200))
             now = parts.clock()
             items = [
                 {
@@ -53,17 +53,17 @@ class Desk:
     def decide(self, approval_id: str, verb: str, *words: str) -> None:
         """As at the command line: edit --args JSON, respond MESSAGE, reject [--reason R]. Raises what a person sees."""
 
-        async def work(parts: Parts) -> None:
+        async def work(parts: AppServices) -> None:
             await parts.follow_policy(WORKSPACE, {})
             approval = (await parts.store.get(WORKSPACE, approval_id)).approval
-            seen = Seen(approval.args_sha256, approval.alarms)
+            seen = Acknowledgement(approval.args_sha256, approval.alarms)
             await parts.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)
 
         self._with(work)
 
-    def _with(self, work: Callable[[Parts], Awaitable[T]]) -> T:
+    def _with(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
         async def run() -> T:
-            parts = wire(self._url)
+            parts = build_services(self._url)
             await parts.store.open()
             try:
                 return await work(parts)
@@ -73,7 +73,7 @@ class Desk:
         return asyncio.run(run())
 
 
-def _decision(verb: str, words: tuple[str, ...], seen: Seen) -> Decision:
+def _decision(verb: str, words: tuple[str, ...], seen: Acknowledgement) -> Decision:
     said = words[-1] if words else ""
     match verb:
         case "approve":

@@ -21,10 +21,10 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.approval.approval import Approval
-from interlock.core.decision import Approve, Decision, Seen
-from interlock.core.ports import Query
+from interlock.core.decision import Acknowledgement, Approve, Decision
+from interlock.core.ports import ApprovalQuery
 from tests.support import ADA
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ class Scene:
     """A database, a folder in which the server counts its effects, and how the gate is started."""
 
     folder: Path
-    parts: Parts
+    parts: AppServices
     servers: Sequence[str] = field(default_factory=list)
 
     @property
@@ -66,7 +66,7 @@ class Scene:
     # People
 
     async def waiting(self) -> list[Approval]:
-        page = await self.parts.store.list("default", Query(statuses=("pending",)))
+        page = await self.parts.store.list("default", ApprovalQuery(statuses=("pending",)))
         return [stored.approval for stored in page.items]
 
     async def one_waits(self) -> str:
@@ -77,7 +77,7 @@ class Scene:
 
     async def decide(self, approval_id: str, decision: Decision | None = None) -> None:
         approval = (await self.parts.store.get("default", approval_id)).approval
-        agreed = Approve(Seen(approval.args_sha256, approval.alarms))
+        agreed = Approve(Acknowledgement(approval.args_sha256, approval.alarms))
         await self.parts.inbox.decide("default", approval_id, decision or agreed, ADA)
 
     async def status(self, approval_id: str) -> str:
@@ -133,7 +133,7 @@ def environment() -> dict[str, str]:
 
 @asynccontextmanager
 async def scene_in(folder: Path, policy: str = POLICY) -> AsyncIterator[Scene]:
-    parts = wire(f"sqlite:///{folder / 'interlock.db'}")
+    parts = build_services(f"sqlite:///{folder / 'interlock.db'}")
     await parts.store.open()
     try:
         await parts.put_policy("default", policy, "ada", {})

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import Error
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.support import approve
 
 LOOK = 0.02  # seconds between two looks
@@ -30,7 +30,7 @@ def approving(database: str) -> Iterator[list[str]]:
 
 
 async def _approve(database: str, approved: list[str], stop: threading.Event) -> None:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     try:
         while not stop.is_set():
@@ -40,8 +40,8 @@ async def _approve(database: str, approved: list[str], stop: threading.Event) ->
         await parts.store.close()
 
 
-async def _look(parts: Parts, approved: list[str]) -> None:
-    for stored in (await parts.inbox.list("default", Query(statuses=("pending",)))).items:
+async def _look(parts: AppServices, approved: list[str]) -> None:
+    for stored in (await parts.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items:
         with suppress(Error):  # whoever called may have gone meanwhile
             await approve(parts, stored.approval.id)
             approved.append(stored.approval.subject.tool)

@@ -16,11 +16,18 @@ import mcp_types as types
 import pytest
 
 from interlock import Interlock
-from interlock.config.models import McpServer
+from interlock.config.models import McpServerSettings
 from interlock.core.decision import Approve
-from interlock.integrations.mcp_gate.gate import Door, McpGate, Offer, Waits, hear, mcp_gate
+from interlock.integrations.mcp_gate.gate import (
+    HttpAccess,
+    McpGate,
+    UpstreamOptions,
+    WaitOptions,
+    mcp_gate,
+    read_frames,
+)
 from interlock.integrations.mcp_gate.inbound import BadFrame, read_frame
-from interlock.integrations.mcp_gate.session import Session
+from interlock.integrations.mcp_gate.session import GateSession
 from interlock.runtime.json_schema import check_schema
 from tests.frameworks.gating import PATIENCE, ROOT
 from tests.support import ADA
@@ -133,22 +140,22 @@ async def at_address(tmp_path: Path, *reads: str, **offer: Any) -> AsyncIterator
     """The server is at an address in this process."""
     async with (
         Recorder(tmp_path).serve_http() as url,
-        behind(tmp_path, McpServer(url=url, reads=reads), **offer) as place,
+        behind(tmp_path, McpServerSettings(url=url, reads=reads), **offer) as place,
     ):
         yield place
 
 
 @asynccontextmanager
-async def behind(tmp_path: Path, server: McpServer, **offer: Any) -> AsyncIterator[Behind]:
+async def behind(tmp_path: Path, server: McpServerSettings, **offer: Any) -> AsyncIterator[Behind]:
     lock = Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", agent="gate")
-    made = Offer({"recorder": server}, check_schema, **offer)
-    async with mcp_gate(lock.agent(), made, Waits(0)) as gate:
+    made = UpstreamOptions({"recorder": server}, check_schema, **offer)
+    async with mcp_gate(lock.agent(), made, WaitOptions(0)) as gate:
         yield Behind(gate, Recorder(tmp_path))
 
 
-def by_command(tmp_path: Path) -> McpServer:
+def by_command(tmp_path: Path) -> McpServerSettings:
     words = ("-m", "tests.tools.mcp_recorder", str(tmp_path))
-    return McpServer(sys.executable, words, cwd=str(ROOT), reads=("look",))
+    return McpServerSettings(sys.executable, words, cwd=str(ROOT), reads=("look",))
 
 
 # --- standard streams -------------------------------------------------------------------------------------------------
@@ -160,8 +167,8 @@ class Stdio:
     def __init__(self, place: Behind) -> None:
         self.heard: asyncio.Queue[types.JSONRPCMessage] = asyncio.Queue()
         self.reader = asyncio.StreamReader(limit=2**24)
-        self.session = Session(place.gate.desk, place.gate.offer, place.gate.run_id, self._tell)
-        self._hearing = asyncio.create_task(hear(self.reader, self.session, place.gate.desk.rejections))
+        self.session = GateSession(place.gate.desk, place.gate.offer, place.gate.run_id, self._tell)
+        self._hearing = asyncio.create_task(read_frames(self.reader, self.session, place.gate.desk.rejections))
 
     async def _tell(self, message: types.JSONRPCMessage, _: object) -> None:
         self.heard.put_nowait(message)
@@ -213,8 +220,8 @@ async def test_nothing_but_proper_frames_of_the_protocol_reaches_a_server_over_s
 async def test_calls_without_a_proper_id_are_counted_in_the_log(tmp_path: Path) -> None:
     lines: list[str] = []
     lock = Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", agent="gate")
-    offer = Offer({"recorder": by_command(tmp_path)}, check_schema)
-    async with mcp_gate(lock.agent(), offer, Waits(0), log=lines.append) as gate:
+    offer = UpstreamOptions({"recorder": by_command(tmp_path)}, check_schema)
+    async with mcp_gate(lock.agent(), offer, WaitOptions(0), log=lines.append) as gate:
         client = Stdio(Behind(gate, Recorder(tmp_path)))
         for _ in range(11):
             client.send(frame())
@@ -275,7 +282,7 @@ MODERN = {**LEGACY, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/c
 async def over_http(tmp_path: Path) -> AsyncIterator[tuple[Behind, httpx2.AsyncClient]]:
     """Both sides speak HTTP."""
     async with at_address(tmp_path, "look") as place:
-        app = place.gate.over_http(Door())
+        app = place.gate.over_http(HttpAccess())
         transport = httpx2.ASGITransport(app)  # type: ignore[arg-type]  # it is one
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=PATIENCE) as client:
             yield place, client
@@ -380,7 +387,7 @@ async def test_a_named_read_that_is_defined_otherwise_asks_until_it_was_let_thro
 async def test_how_a_read_was_defined_at_first_is_known_after_a_restart(tmp_path: Path, trust: bool) -> None:
     through = []
     async with Recorder(tmp_path).serve_http() as url:
-        server = McpServer(url=url, reads=() if trust else ("note",))
+        server = McpServerSettings(url=url, reads=() if trust else ("note",))
         for tool in (HINTED, HINTED, CHANGED):
             async with behind(tmp_path, server, trust_hints=trust) as place:
                 define(place, tool)

@@ -16,7 +16,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.grant import Grant
 from tests.frameworks.gating import (
     GATE,
@@ -89,9 +89,9 @@ async def test_reads_pass_and_all_else_waits_for_people_and_runs_once(scene: Sce
     assert await scene.status(approval_of(first)) == "succeeded"
 
 
-async def seen(scene: Scene, result: types.CallToolResult) -> Seen:
+async def seen(scene: Scene, result: types.CallToolResult) -> Acknowledgement:
     approval = (await scene.parts.store.get("default", approval_of(result))).approval
-    return Seen(approval.args_sha256, approval.alarms)
+    return Acknowledgement(approval.args_sha256, approval.alarms)
 
 
 async def test_a_call_is_held_with_signs_of_progress_until_it_is_decided(scene: Scene) -> None:  # R54

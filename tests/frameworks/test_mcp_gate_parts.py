@@ -11,29 +11,29 @@ import mcp_types as types
 import pytest
 
 from interlock import Interlock
-from interlock.config.models import McpServer
+from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.integrations.mcp_gate.call import Desk, Found, result_of
-from interlock.integrations.mcp_gate.call_state import Numbers, State, is_sealed, seal, unseal
-from interlock.integrations.mcp_gate.frames import headers_of, request
-from interlock.integrations.mcp_gate.http import Door, Kept
-from interlock.integrations.mcp_gate.merge import exposed
-from interlock.integrations.mcp_gate.upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.call import ToolCallHandler, UpstreamTool, outcome_result
+from interlock.integrations.mcp_gate.call_state import CallCounter, CallState, is_sealed, seal, unseal
+from interlock.integrations.mcp_gate.frames import make_headers, make_request
+from interlock.integrations.mcp_gate.http import HttpAccess, ReplayBuffer
+from interlock.integrations.mcp_gate.merge import expose_names
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
 pytestmark = pytest.mark.smoke  # starts next to nothing
 
 KEY = b"k" * 32
-STATE = State("approval", "run", "note:abc:1", "note", digest(b"{}"))
+STATE = CallState("approval", "run", "note:abc:1", "note", digest(b"{}"))
 
 
 # --- which call it is -------------------------------------------------------------------------------------------------
 
 
 def test_the_same_call_is_the_same_until_it_was_answered_for_good() -> None:  # R54
-    numbers = Numbers()
+    numbers = CallCounter()
     assert numbers.take("run", "call") == 1
     numbers.leave("run", "call", 1, over=False)
     assert numbers.take("run", "call") == 1
@@ -43,7 +43,7 @@ def test_the_same_call_is_the_same_until_it_was_answered_for_good() -> None:  # 
 
 
 def test_calls_at_the_same_time_are_others_and_end_in_any_order() -> None:  # R54
-    numbers = Numbers()
+    numbers = CallCounter()
     assert [numbers.take("run", "call") for _ in range(3)] == [1, 2, 3]
     numbers.leave("run", "call", 2, over=True)
     numbers.leave("run", "call", 1, over=False)
@@ -83,13 +83,13 @@ def test_a_state_under_another_key_is_none_of_ours() -> None:  # R54
 class Somebody:
     """A client that may give up in the middle, before a tool that takes its time."""
 
-    def __init__(self, tool: Found) -> None:
+    def __init__(self, tool: UpstreamTool) -> None:
         self.run_id, self.is_modern, self.can_open, self.token = "run", False, False, None
         self.gave_up = asyncio.Event()
         self.sent = False
         self._tool = tool
 
-    async def find(self, *, fresh: bool) -> Found:
+    async def find(self, *, fresh: bool) -> UpstreamTool:
         return self._tool
 
     async def notify(self, method: str, params: dict[str, Any]) -> None: ...
@@ -105,10 +105,10 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
         ran.append(args)
         return types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"content": [{"type": "text", "text": str(len(ran))}]})
 
-    tool = Found(ToolSpec("note", "write"), has_shape=False, run=run)
+    tool = UpstreamTool(ToolSpec("note", "write"), has_shape=False, run=run)
     policy = {"version": 1, "rules": [{"name": "free", "tools": ["note"], "then": "allow"}]}
     with Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", policy=policy, agent="gate") as lock:
-        desk = Desk(lock.agent(), KEY, wait=0)
+        desk = ToolCallHandler(lock.agent(), KEY, wait=0)
         first = Somebody(tool)
         calling = asyncio.create_task(desk.answer(first, {"name": "note", "arguments": {}}))
         async with asyncio.timeout(60):
@@ -125,7 +125,7 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
 
 
 def told(outcome: Any, *, has_shape: bool = False) -> dict[str, Any]:
-    return result_of(outcome, "note", has_shape=has_shape, earlier=False)
+    return outcome_result(outcome, "note", has_shape=has_shape, earlier=False)
 
 
 def test_every_end_of_a_call_is_a_result_that_clients_can_show() -> None:  # R35 R54
@@ -153,12 +153,12 @@ async def nothing(*_: object) -> None: ...
 
 
 def upstream(name: str, **more: Any) -> Upstream:
-    return Upstream(name, McpServer(**more), nothing, nothing)
+    return Upstream(name, McpServerSettings(**more), nothing, nothing)
 
 
 def test_only_names_that_two_servers_have_get_the_name_of_their_server() -> None:  # R54
     one, two = upstream("one"), upstream("two", prefix="second")
-    known = exposed([(one, {"name": "search"}), (one, {"name": "add"}), (two, {"name": "search"})])
+    known = expose_names([(one, {"name": "search"}), (one, {"name": "add"}), (two, {"name": "search"})])
     assert {name: owner.name for name, (owner, _) in known.items()} == {
         "one_search": "one",
         "add": "one",
@@ -170,27 +170,27 @@ async def test_what_is_said_of_a_server_that_is_not_there_holds_no_secret() -> N
     secret = "a-secret-of-a-test"
     script = f"import sys; sys.exit('cannot use {secret}')"
     dead = upstream("dead", command=sys.executable, args=("-c", script), env={"TOKEN": secret})
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(UpstreamLost) as lost:
         async with asyncio.timeout(60):
-            await dead.ask(request(1, "ping"))
+            await dead.ask(make_request(1, "ping"))
     assert "cannot use …" in str(lost.value)
-    with pytest.raises(Lost, match="cannot use …"):
-        await dead.send(request(2, "ping"))
+    with pytest.raises(UpstreamLost, match="cannot use …"):
+        await dead.send(make_request(2, "ping"))
     await dead.close()
 
 
 def test_a_server_at_an_address_reads_in_headers_what_the_frame_says() -> None:  # R54
     meta = {types.PROTOCOL_VERSION_META_KEY: "2026-07-28"}
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-    call = request(1, "tools/call", {"name": "é", "arguments": {"region": "north"}, "_meta": meta})
-    assert headers_of(call, "", schema) == {
+    call = make_request(1, "tools/call", {"name": "é", "arguments": {"region": "north"}, "_meta": meta})
+    assert make_headers(call, "", schema) == {
         "mcp-protocol-version": "2026-07-28",
         "mcp-method": "tools/call",
         "mcp-name": "=?base64?w6k=?=",
         "Mcp-Param-Region": "north",
     }
-    assert headers_of(request(1, "tools/list"), "2025-11-25") == {"mcp-protocol-version": "2025-11-25"}
-    assert headers_of(request(1, "initialize"), "2025-11-25") == {}
+    assert make_headers(make_request(1, "tools/list"), "2025-11-25") == {"mcp-protocol-version": "2025-11-25"}
+    assert make_headers(make_request(1, "initialize"), "2025-11-25") == {}
 
 
 # --- HTTP -------------------------------------------------------------------------------------------------------------
@@ -209,15 +209,15 @@ def test_a_server_at_an_address_reads_in_headers_what_the_frame_says() -> None: 
     ],
 )
 def test_without_a_token_only_this_machine_comes_in(headers: dict[str, str], status: int | None) -> None:  # R54
-    refused = Door().refuses(headers)
+    refused = HttpAccess().refuses(headers)
     assert (refused[0] if refused else None) == status
 
 
 async def test_frames_that_a_client_missed_can_be_had_again() -> None:  # R54
-    kept, found = Kept(), []
+    kept, found = ReplayBuffer(), []
     first = await kept.store_event("a", None)
-    await kept.store_event("b", request(1, "ping"))
-    await kept.store_event("a", request(2, "ping"))
+    await kept.store_event("b", make_request(1, "ping"))
+    await kept.store_event("a", make_request(2, "ping"))
 
     async def take(event: Any) -> None:
         found.append(event.message.id)
@@ -225,5 +225,5 @@ async def test_frames_that_a_client_missed_can_be_had_again() -> None:  # R54
     assert await kept.replay_events_after(first, take) == "a"
     assert found == [2]
     for number in range(300):
-        await kept.store_event("c", request(number, "ping"))
+        await kept.store_event("c", make_request(number, "ping"))
     assert await kept.replay_events_after(first, take) is None

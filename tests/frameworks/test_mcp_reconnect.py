@@ -13,7 +13,7 @@ import pytest
 from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
-from interlock.integrations.mcp_gate.http import MAX_KEPT_BYTES, Kept
+from interlock.integrations.mcp_gate.http import MAX_KEPT_BYTES, ReplayBuffer
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import CLIENT, git
 from tests.frameworks.person import approving
@@ -85,7 +85,7 @@ def events(stream: httpx2.Response) -> Iterator[tuple[str, str]]:
 
 
 async def test_what_is_kept_for_a_session_is_bounded_in_bytes() -> None:  # R54
-    kept, seen = Kept(), []
+    kept, seen = ReplayBuffer(), []
     first = await kept.store_event("stream", None)
     big = JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": "x" * (MAX_KEPT_BYTES // 2)})
     places = [await kept.store_event("stream", big) for _ in range(3)]

@@ -11,10 +11,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
-from interlock.app.bootstrap import Parts, wire
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Reject
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import MAKERS, Call, Real, everything_over_http, listed
 from tests.journeys.programs import Shell
@@ -32,9 +32,9 @@ def real(request: pytest.FixtureRequest, tmp_path: Path) -> Real:
 
 
 @pytest.fixture
-async def parts(shell: Shell) -> AsyncIterator[Parts]:
+async def parts(shell: Shell) -> AsyncIterator[AppServices]:
     """What people decide with."""
-    parts = wire(shell.url)
+    parts = build_services(shell.url)
     await parts.store.open()
     try:
         await parts.put_policy("default", AT_ONCE, "ada", {})
@@ -49,14 +49,16 @@ def test_tools_are_listed_as_the_server_sends_them(real: Real, shell: Shell) -> 
         assert list(gated.items()) == list(alone(real, shell, revision).items())
 
 
-async def test_a_read_passes_and_a_write_asks_and_happens_once(real: Real, shell: Shell, parts: Parts) -> None:  # R54
+async def test_a_read_passes_and_a_write_asks_and_happens_once(
+    real: Real, shell: Shell, parts: AppServices
+) -> None:  # R54
     command, *args = gate(shell, real)
     started = StdioServerParameters(command=command, args=args, env=dict(shell.env()), cwd=shell.folder)
     async with Client(started, read_timeout_seconds=PATIENCE) as client:
         await assert_reads_pass_and_writes_ask(client, real, parts)
 
 
-async def test_a_server_over_http_is_served_over_http(shell: Shell, parts: Parts, tmp_path: Path) -> None:  # R54
+async def test_a_server_over_http_is_served_over_http(shell: Shell, parts: AppServices, tmp_path: Path) -> None:  # R54
     real = made("everything", tmp_path)
     with process(everything_over_http(), shell.folder / "server.log") as server:
         (shell.folder / "interlock.yaml").write_text(f"mcp_servers: {{everything: {{url: '{server}'}}}}\n")
@@ -67,7 +69,7 @@ async def test_a_server_over_http_is_served_over_http(shell: Shell, parts: Parts
                 await assert_reads_pass_and_writes_ask(client, real, parts)
 
 
-async def test_all_of_them_stand_behind_one_gate(shell: Shell, parts: Parts, tmp_path: Path) -> None:  # R54
+async def test_all_of_them_stand_behind_one_gate(shell: Shell, parts: AppServices, tmp_path: Path) -> None:  # R54
     reals = []
     for name in MAKERS:
         (tmp_path / name).mkdir()
@@ -83,7 +85,7 @@ async def test_all_of_them_stand_behind_one_gate(shell: Shell, parts: Parts, tmp
             await assert_reads_pass_and_writes_ask(client, real, parts)
 
 
-async def assert_reads_pass_and_writes_ask(client: Client, real: Real, parts: Parts) -> None:
+async def assert_reads_pass_and_writes_ask(client: Client, real: Real, parts: AppServices) -> None:
     """A read, a write that a person approves, and one that a person rejects."""
     assert real.told in text(await called(client, real.read))
     assert await waiting(parts) == []
@@ -122,15 +124,15 @@ async def called(client: Client, call: Call) -> CallToolResult:
     return await client.call_tool(call.tool, call.args)
 
 
-async def first(parts: Parts) -> Stored:
+async def first(parts: AppServices) -> Stored:
     async with asyncio.timeout(PATIENCE):
         while not (found := await waiting(parts)):  # noqa: ASYNC110  what is waited for is in another process
             await asyncio.sleep(0.01)
     return found[0]
 
 
-async def waiting(parts: Parts) -> list[Stored]:
-    return [*(await parts.inbox.list("default", Query(statuses=("pending",)))).items]
+async def waiting(parts: AppServices) -> list[Stored]:
+    return [*(await parts.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items]
 
 
 def text(result: CallToolResult) -> str:

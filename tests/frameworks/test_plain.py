@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from interlock import Approve, Edit, Interlock, Reject, Seen, ToolSpec
-from interlock.app.bootstrap import Parts, wire
+from interlock import Acknowledgement, Approve, Edit, Interlock, Reject, ToolSpec
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Decision
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.sdk.agent import Agent
 from tests.frameworks.outside import ROOT
 from tests.places import File
@@ -28,8 +28,8 @@ Tell = Callable[[Agent, str, object, Callable[..., Any]], Any]
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Parts]:
-    parts = wire(File(tmp_path / "interlock.db").url)
+async def desk(tmp_path: Path) -> AsyncIterator[AppServices]:
+    parts = build_services(File(tmp_path / "interlock.db").url)
     await parts.store.open()
     await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
     yield parts
@@ -37,7 +37,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture
-def agent(desk: Parts, tmp_path: Path) -> Any:
+def agent(desk: AppServices, tmp_path: Path) -> Any:
     with Interlock(File(tmp_path / "interlock.db").url, agent="mailer") as lock:
         yield lock.agent()
 
@@ -53,16 +53,16 @@ def tell(request: pytest.FixtureRequest) -> Tell:
     return told
 
 
-async def answer(desk: Parts, decide: Callable[[Seen], Decision]) -> None:
+async def answer(desk: AppServices, decide: Callable[[Acknowledgement], Decision]) -> None:
     async with asyncio.timeout(60), desk.store.watch("default") as watch:
-        while not (found := (await desk.store.list("default", Query(statuses=("pending",)))).items):
+        while not (found := (await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
             await watch.changed(1)
     approval = found[0].approval
-    await desk.inbox.decide("default", approval.id, decide(Seen(approval.args_sha256)), BOB)
+    await desk.inbox.decide("default", approval.id, decide(Acknowledgement(approval.args_sha256)), BOB)
 
 
 async def test_the_model_gets_what_came_of_its_call_once_people_decided(
-    agent: Agent, desk: Parts, tell: Tell
+    agent: Agent, desk: AppServices, tell: Tell
 ) -> None:  # R54
     sent: list[str] = []
 
@@ -70,7 +70,7 @@ async def test_the_model_gets_what_came_of_its_call_once_people_decided(
         sent.append(to)
         return f"sent to {to}"
 
-    decisions: list[Callable[[Seen], Decision]] = [Approve, lambda seen: Edit({"to": "cat"}, seen)]
+    decisions: list[Callable[[Acknowledgement], Decision]] = [Approve, lambda seen: Edit({"to": "cat"}, seen)]
     for number, decide in enumerate([*decisions, lambda seen: Reject("Not on Sundays", seen)]):
         running = asyncio.ensure_future(tell(agent, str(number), {"to": "bob"}, send))
         await answer(desk, decide)
@@ -82,7 +82,7 @@ async def test_the_model_gets_what_came_of_its_call_once_people_decided(
 
 
 async def test_what_a_function_raises_is_raised_once_and_told_from_then_on(
-    agent: Agent, desk: Parts, tell: Tell
+    agent: Agent, desk: AppServices, tell: Tell
 ) -> None:  # R46
     def send(to: str) -> str:
         raise OSError("The line was busy.")
@@ -94,14 +94,16 @@ async def test_what_a_function_raises_is_raised_once_and_told_from_then_on(
     assert (await tell(agent, "1", {"to": "bob"}, send))["error"] == "OSError: The line was busy."
 
 
-async def test_arguments_that_do_not_fit_are_the_models_to_mend(agent: Agent, desk: Parts, tell: Tell) -> None:  # R12
+async def test_arguments_that_do_not_fit_are_the_models_to_mend(
+    agent: Agent, desk: AppServices, tell: Tell
+) -> None:  # R12
     told = await tell(agent, "1", {"to": 7}, print)
     assert (told["success"], told["status"]) == (False, "invalid")
     assert "to" in told["error"]
-    assert (await desk.store.list("default", Query(statuses=()))).items == ()
+    assert (await desk.store.list("default", ApprovalQuery(statuses=()))).items == ()
 
 
-async def test_an_async_function_is_awaited(agent: Agent, desk: Parts) -> None:  # R54
+async def test_an_async_function_is_awaited(agent: Agent, desk: AppServices) -> None:  # R54
     async def look(to: str) -> str:
         return f"saw {to}"
 

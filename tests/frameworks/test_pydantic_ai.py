@@ -35,12 +35,12 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
 
-from interlock import Approve, Edit, Interlock, Misconfigured, Reject, Respond, Seen, ToolSpec
-from interlock.app.bootstrap import Parts, wire
+from interlock import Acknowledgement, Approve, Edit, Interlock, Misconfigured, Reject, Respond, ToolSpec
+from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailable
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
 from tests.frameworks.outside import PROGRAMS, ROOT, Effects, finished, started
 from tests.places import File
@@ -68,12 +68,12 @@ class Post:
 class Desk:
     """Where people sit, beside the programs that are tested."""
 
-    parts: Parts
+    parts: AppServices
     url: str
 
     async def waiting(self, count: int = 1) -> list[Stored]:
         """Those that wait, once there are so many."""
-        store, query = self.parts.store, Query(statuses=("pending",))
+        store, query = self.parts.store, ApprovalQuery(statuses=("pending",))
         async with asyncio.timeout(60), store.watch("default") as watch:
             while len(found := (await store.list("default", query)).items) < count:
                 await watch.changed(1)
@@ -84,13 +84,13 @@ class Desk:
         await self.parts.inbox.decide("default", stored.approval.id, decision, BOB)
 
     async def listed(self) -> list[Stored]:
-        return list((await self.parts.store.list("default", Query(statuses=()))).items)
+        return list((await self.parts.store.list("default", ApprovalQuery(statuses=()))).items)
 
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     url = File(tmp_path / "interlock.db").url
-    parts = wire(url)
+    parts = build_services(url)
     await parts.store.open()
     await parts.put_policy("default", ASKING, "ada", {})
     yield Desk(parts, url)
@@ -241,8 +241,8 @@ async def test_an_edit_runs_and_the_model_is_told_what_ran(lock: Interlock, desk
     await agent.run("Tell Bob.", conversation_id="ticket-7")
     (stored,) = await desk.waiting()
     with pytest.raises(InvalidDecision, match="to"):
-        await desk.says(Edit({"to": 7}, Seen(stored.approval.args_sha256)))
-    await desk.says(Edit({"to": "cat"}, Seen(stored.approval.args_sha256)))
+        await desk.says(Edit({"to": 7}, Acknowledgement(stored.approval.args_sha256)))
+    await desk.says(Edit({"to": "cat"}, Acknowledgement(stored.approval.args_sha256)))
     end = await gone_on(lock, agent)
     assert (post.sent, results(end)) == (["cat"], ["sent to cat"])
     notes = [part.content for part in end.all_messages()[-2].parts if isinstance(part, UserPromptPart)]
@@ -259,7 +259,7 @@ async def test_of_an_edited_secret_the_model_hears_only_the_name(lock: Interlock
     agent = Agent(model([call], "Done."), tools=[login], output_type=KINDS, capabilities=[gate])
     await agent.run("Go.", conversation_id="ticket-7")
     (stored,) = await desk.waiting()
-    await desk.says(Edit({"user": "bob", "password": "swordfish"}, Seen(stored.approval.args_sha256)))
+    await desk.says(Edit({"user": "bob", "password": "swordfish"}, Acknowledgement(stored.approval.args_sha256)))
     end = await gone_on(lock, agent)
     (note,) = [part.content for part in end.all_messages()[-2].parts if isinstance(part, UserPromptPart)]
     assert note == [
@@ -280,7 +280,7 @@ async def test_an_edit_that_only_the_tool_can_refuse_is_not_run_and_no_fault_of_
     agent = Agent(model([asks("bob")], "Done."), toolsets=[tools], output_type=KINDS, capabilities=[Gate(lock.agent())])
     await agent.run("Tell Bob.", conversation_id="ticket-7")
     (stored,) = await desk.waiting()
-    await desk.says(Edit({"to": "nobody"}, Seen(stored.approval.args_sha256)))
+    await desk.says(Edit({"to": "nobody"}, Acknowledgement(stored.approval.args_sha256)))
     end = await gone_on(lock, agent)
     assert post.sent == []
     assert "A reviewer changed the arguments" in results(end)[0]
@@ -376,7 +376,7 @@ async def test_inline_the_call_waits_for_people_and_the_run_goes_on(
     agent = mailer(lock, post, wait="inline")
     running = asyncio.ensure_future(agent.run("Tell Bob.", conversation_id="ticket-7"))
     (stored,) = await desk.waiting()
-    await desk.says(Edit({"to": "cat"}, Seen(stored.approval.args_sha256)))
+    await desk.says(Edit({"to": "cat"}, Acknowledgement(stored.approval.args_sha256)))
     end = await running
     assert (end.output, results(end), post.sent) == ("Done.", ["sent to cat"], ["cat"])
     assert list(await lock.agent().paused()) == []
@@ -657,7 +657,7 @@ async def test_nothing_but_the_approved_value_runs_not_even_one_that_python_take
     paused = await agent.run("Keep it.", conversation_id="ticket-7")
     one, other = sorted(await desk.waiting(2), key=lambda stored: stored.approval.subject.call_id)
     await desk.says(Approve(), one)
-    await desk.says(Edit({"to": True}, Seen(other.approval.args_sha256)), other)
+    await desk.says(Edit({"to": True}, Acknowledgement(other.approval.args_sha256)), other)
     forged = {"call_1": ToolApproved(override_args={"to": True}), "call_2": True}
     await agent.run(message_history=paused.all_messages(), deferred_tool_results=DeferredToolResults(approvals=forged))
     assert [(type(value), value) for value in given] == [(int, 1), (bool, True)]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import httpx2
 
-from interlock.core.chat.prompt import Prompt, Replied, Result, Said, Wish
-from interlock.demo.script import answer as scripted
+from interlock.core.chat.prompt import ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
+from interlock.demo.script import make_reply as scripted
 from tests.journeys.programs import Shell, wait_until
 from tests.places import Place
 from tests.serving import Served
@@ -161,10 +161,10 @@ def told(answer: httpx2.Response) -> Any:
 class Mind:
     """What thinks behind the wires, and what it was told each time, as the wire brought it."""
 
-    think: Callable[[Prompt], Replied] = scripted
+    think: Callable[[Prompt], ModelReply] = scripted
     prompts: list[Prompt] = field(default_factory=list)
 
-    def __call__(self, prompt: Prompt) -> Replied:
+    def __call__(self, prompt: Prompt) -> ModelReply:
         self.prompts.append(prompt)
         return self.think(prompt)
 
@@ -172,26 +172,28 @@ class Mind:
     def told(self) -> list[Any]:
         """The results that the last prompt ends with."""
         messages = self.prompts[-1].messages
-        behind = max(n for n, each in enumerate(messages) if isinstance(each, Replied))
-        return [each.content for each in messages[behind:] if isinstance(each, Result)]
+        behind = max(n for n, each in enumerate(messages) if isinstance(each, ModelReply))
+        return [each.content for each in messages[behind:] if isinstance(each, ToolResult)]
 
 
-def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "I try.") -> Replied:
-    return Replied(text, tuple(Wish(f"call_{n}", tool, json.dumps(args)) for n, (tool, args) in enumerate(wanted)))
+def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "I try.") -> ModelReply:
+    return ModelReply(
+        text, tuple(ToolRequest(f"call_{n}", tool, json.dumps(args)) for n, (tool, args) in enumerate(wanted))
+    )
 
 
-def plays(*replies: Replied) -> Callable[[Prompt], Replied]:
+def plays(*replies: ModelReply) -> Callable[[Prompt], ModelReply]:
     """A mind that says these one after another, whatever it is told; in the end it has nothing more to do."""
 
-    def think(prompt: Prompt) -> Replied:
-        turn = sum(isinstance(message, Replied) for message in prompt.messages)
-        return replies[turn] if turn < len(replies) else Replied("That is all.")
+    def think(prompt: Prompt) -> ModelReply:
+        turn = sum(isinstance(message, ModelReply) for message in prompt.messages)
+        return replies[turn] if turn < len(replies) else ModelReply("That is all.")
 
     return think
 
 
 def last_said(prompt: Prompt) -> str:
-    return next(message.text for message in reversed(prompt.messages) if isinstance(message, Said))
+    return next(message.text for message in reversed(prompt.messages) if isinstance(message, PromptUserMessage))
 
 
 @contextmanager

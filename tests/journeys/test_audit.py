@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.ledger.chain import Head, seal
+from interlock.core.ledger.chain import Head, make_entry
 from interlock.core.ledger.event import Event
 from tests.journeys.programs import PATIENCE, Done, Shell
 from tests.journeys.seeds import mail, pay
@@ -142,7 +142,7 @@ async def test_a_head_that_is_older_than_the_ledger_still_fits(shell: Shell) -> 
 def append(shell: Shell, event: Event) -> None:
     with sqlite3.connect(shell.path) as connection:
         head = Head(*connection.execute("select workspace, seq, link, at from heads").fetchone())
-        entry = seal(event, head, head.at, b"")
+        entry = make_entry(event, head, head.at, b"")
         names = "workspace, seq, at, kind, actor, approval_id, data, digest, link"
         connection.execute(f"insert into events ({names}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry[:9])
         connection.execute("update heads set seq = ?, link = ?", (entry.seq, entry.link))

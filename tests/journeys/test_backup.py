@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from interlock.app import audit
-from interlock.app.bootstrap import wall_clock, wire
+from interlock.app.bootstrap import build_services, wall_clock
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.storage.sqlite import backup
 from tests.journeys.programs import Shell
@@ -55,7 +55,7 @@ async def test_a_copy_made_while_others_write_is_one_moment_of_the_database(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R49
     """After each step of the copying somebody commits; without one moment held fast, it would start over each time."""
-    monkeypatch.setattr(backup, "PAGES", 20)
+    monkeypatch.setattr(backup, "PAGES_PER_STEP", 20)
     await fill(shell, 300)
     async with opened(shell.path, Clock(wall_clock())) as parts:
         before, loop, seen = await parts.store.head("default"), asyncio.get_running_loop(), []
@@ -65,12 +65,12 @@ async def test_a_copy_made_while_others_write_is_one_moment_of_the_database(
             written = asyncio.run_coroutine_threadsafe(pending(parts, f"busy{len(seen)}"), loop)
             written.result(30)
 
-        copy = await asyncio.to_thread(backup.copy, shell.path, shell.folder / "copy.db", told)
+        copy = await asyncio.to_thread(backup.make_backup, shell.path, shell.folder / "copy.db", told)
         assert (await parts.store.head("default")).seq == before.seq + len(seen)
     assert len(seen) > 5
     assert seen == sorted(set(seen))
     assert copy.heads == (before,)
-    copied = wire(f"sqlite:///{copy.path}")
+    copied = build_services(f"sqlite:///{copy.path}")
     await copied.store.open()
     report = await audit.verify(copied.store, "default", before)
     await copied.store.close()
@@ -153,7 +153,7 @@ def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("create table heads (name text)")
     with pytest.raises(Misconfigured, match="not a database of Interlock"):
-        backup.copy(tmp_path / "other.db", tmp_path / "copy.db", nothing)
+        backup.make_backup(tmp_path / "other.db", tmp_path / "copy.db", nothing)
     assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
 
@@ -164,10 +164,10 @@ async def test_a_copy_that_was_stopped_leaves_nothing(shell: Shell) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        backup.copy(shell.path, shell.folder / "copy.db", stop)
+        backup.make_backup(shell.path, shell.folder / "copy.db", stop)
     assert [path.name for path in shell.folder.iterdir() if path.name.startswith("copy")] == []
     with pytest.raises(InvalidRequest):
-        backup.copy(shell.path, shell.path, nothing)
+        backup.make_backup(shell.path, shell.path, nothing)
 
 
 async def test_a_database_is_copied_as_it_is_before_an_upgrade(shell: Shell) -> None:
@@ -209,7 +209,7 @@ def restored(based: Shell, postgres_server: Server) -> Iterator[Callable[[str], 
 
 
 async def mail_there(shell: Shell, number: int = 1) -> str:
-    parts = wire(shell.extra["INTERLOCK_DATABASE_URL"])
+    parts = build_services(shell.extra["INTERLOCK_DATABASE_URL"])
     await parts.store.open()
     try:
         return await pending(parts, number, MAIL, args={"to": "bob"})

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.notify.channels.webhook import Signer
+from interlock.notify.channels.webhook import WebhookSigner
 from tests.places import Place
 from tests.serving import keys_at, serving
 from tests.standins.hooks import Heard, Receiver, receiving
@@ -21,7 +21,7 @@ from tests.standins.hooks import Heard, Receiver, receiving
 ROUNDS = 20
 PATIENCE = 60.0  # seconds, as a last bound
 SECRET = f"whsec_{base64.b64encode(b'of the test, and of nobody else!').decode()}"
-SIGNER = Signer([SECRET])
+SIGNER = WebhookSigner([SECRET])
 CONFIGURATION = """
 channels:
   hook: {{kind: webhook, url: "{url}", secret: "{secret}", allow_private: true, acts_as: bob}}

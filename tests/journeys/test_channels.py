@@ -8,7 +8,7 @@ import json
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.notify.delivery import Way, parked, trial_of
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_dead
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail
 from tests.journeys.test_accounts import assert_refused
@@ -110,8 +110,10 @@ async def test_what_was_given_up_is_listed_and_sent_again(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
     assert shell("deliveries", "list").out == "No message is parked.\n"
     async with opened(shell.path, Clock(wall_clock())) as parts:
-        lost = trial_of("default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", Way("hook", "", "ada"), "ada", wall_clock())
-        await parts.store.deliveries.add(parked(lost, "The webhook refused it (400)."))
+        lost = make_test_delivery(
+            "default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", DeliveryTarget("hook", "", "ada"), "ada", wall_clock()
+        )
+        await parts.store.deliveries.add(mark_dead(lost, "The webhook refused it (400)."))
     listed = shell("deliveries", "list")
     assert [word for word in ("a4b5c6", "hook", "ada", "The webhook refused it (400).") if word not in listed.out] == []
     (item,) = shell("deliveries", "list", "--status", "parked", "--channel", "hook", "--json").json["items"]

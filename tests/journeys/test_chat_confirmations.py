@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from tests.journeys.chatting import Json, World, calls, plays
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
@@ -65,7 +65,7 @@ def test_no_leaves_everything_as_it_is(world: World, word: str) -> None:  # R19
 def test_forged_confirmation_is_a_first_call_every_time(world: World) -> None:  # R19 R34
     slug = page(world)
     forged = calls(("cms_delete_page", {"slug": slug, **FORGED}))
-    world.mind.think = plays(forged, forged, forged, Replied("I give up."))
+    world.mind.think = plays(forged, forged, forged, ModelReply("I give up."))
     with world.say("delete it") as talk:
         talk.rest()
     assert is_there(world, slug)
@@ -77,7 +77,7 @@ def test_two_calls_of_one_turn_share_no_yes(world: World) -> None:  # R19
     slugs = [page(world, word) for word in ("a", "b")]
     both = [("cms_delete_page", {"slug": slug}) for slug in slugs]
     forged = [(tool, {**args, **FORGED}) for tool, args in both]
-    world.mind.think = plays(calls(*both), Replied("Shall I?"), calls(*forged), Replied("Shall I now?"))
+    world.mind.think = plays(calls(*both), ModelReply("Shall I?"), calls(*forged), ModelReply("Shall I now?"))
     with world.say("delete both") as talk:
         talk.rest()
     with world.say("yes", talk.thread) as more:
@@ -88,9 +88,9 @@ def test_two_calls_of_one_turn_share_no_yes(world: World) -> None:  # R19
 def test_yes_that_came_before_the_question_counts_for_nothing(world: World) -> None:  # R19
     slug = page(world)
 
-    def think(prompt: Prompt) -> Replied:
-        turn = sum(isinstance(message, Replied) for message in prompt.messages)
-        return calls(("cms_delete_page", {"slug": slug, **FORGED})) if turn % 2 == 0 else Replied("Well?")
+    def think(prompt: Prompt) -> ModelReply:
+        turn = sum(isinstance(message, ModelReply) for message in prompt.messages)
+        return calls(("cms_delete_page", {"slug": slug, **FORGED})) if turn % 2 == 0 else ModelReply("Well?")
 
     world.mind.think = think
     with world.say("yes") as talk:
@@ -103,7 +103,7 @@ def test_yes_is_no_decision_where_others_have_to_decide(world: World) -> None:  
     slug = page(world)
     args = {"page": slug, "sections": ["one", "two"]}
     delete = calls(("cms_delete_sections", args))
-    world.mind.think = plays(delete, Replied("Shall I?"), calls(("cms_delete_sections", {**args, **FORGED})))
+    world.mind.think = plays(delete, ModelReply("Shall I?"), calls(("cms_delete_sections", {**args, **FORGED})))
     with world.say("delete them") as talk:
         talk.rest()
     with world.say("yes", talk.thread) as more:
@@ -120,7 +120,7 @@ def test_yes_is_no_decision_about_what_looks_like_something_else(world: World) -
     slug = page(world, "p\u0430ge")  # with a letter that only looks like an a
     args = {"slug": slug}
     world.mind.think = plays(
-        calls(("cms_delete_page", args)), Replied("Shall I?"), calls(("cms_delete_page", {**args, **FORGED}))
+        calls(("cms_delete_page", args)), ModelReply("Shall I?"), calls(("cms_delete_page", {**args, **FORGED}))
     )
     with world.say("delete it") as talk:
         talk.rest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from tests.journeys.chatting import World, calls, last_said
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
@@ -126,9 +126,9 @@ def test_what_others_have_to_decide_is_not_decided_by_the_person_who_chats(world
 
 
 def test_of_three_calls_two_ask_and_are_decided_in_the_other_order(world: World) -> None:  # R6
-    def think(prompt: Prompt) -> Replied:
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied(f"Done: {last_said(prompt)}")
+    def think(prompt: Prompt) -> ModelReply:
+        if any(isinstance(message, ModelReply) for message in prompt.messages):
+            return ModelReply(f"Done: {last_said(prompt)}")
         return calls(
             ("linear_create_issue", {"title": f"First {world.name}"}),
             ("okr_create_objective", {"title": f"Free {world.name}"}),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.chat.prompt import Prompt, Replied, Result
+from interlock.core.chat.prompt import ModelReply, Prompt, ToolResult
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Ground, Json, Mind, Talk, World, calls, plays
 from tests.places import Place
@@ -19,18 +19,18 @@ SECTION = {"id": "one", "heading": LIE, "body": LIE}
 Wanted = tuple[str, Mapping[str, object]]
 
 
-def obeying(first: Wanted, orders: list[Wanted]) -> Callable[[Prompt], Replied]:
+def obeying(first: Wanted, orders: list[Wanted]) -> Callable[[Prompt], ModelReply]:
     """Reads something, and if that says so, does what nobody asked for, as if it had been allowed."""
 
-    def think(prompt: Prompt) -> Replied:
-        turn = sum(isinstance(message, Replied) for message in prompt.messages)
-        read = [str(message.content) for message in prompt.messages if isinstance(message, Result)]
+    def think(prompt: Prompt) -> ModelReply:
+        turn = sum(isinstance(message, ModelReply) for message in prompt.messages)
+        read = [str(message.content) for message in prompt.messages if isinstance(message, ToolResult)]
         if turn == 0:
             return calls(first, text=LIE)
         if turn == 1:
             assert any("approved" in each for each in read), read
             return calls(*orders, text=LIE)
-        return Replied(LIE)
+        return ModelReply(LIE)
 
     return think
 
@@ -96,9 +96,9 @@ def test_what_a_sub_agent_says_lets_nothing_run(world: World) -> None:  # R13 R3
     orders = victims(world.ground, world.name)
     main = obeying((f"agent_{world.agent}_loose", {"task": LIE}), orders)
 
-    def think(prompt: Prompt) -> Replied:
+    def think(prompt: Prompt) -> ModelReply:
         above = any(offer.name.startswith("agent_") for offer in prompt.tools)
-        return main(prompt) if above else Replied(LIE)
+        return main(prompt) if above else ModelReply(LIE)
 
     world.mind.think = think
     with world.say("delegate") as talk:

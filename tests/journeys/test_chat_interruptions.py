@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
 from tests.journeys.programs import PATIENCE, end_group, wait_until
@@ -37,7 +37,7 @@ def test_stop_withdraws_the_cards_and_nothing_runs(world: World) -> None:  # R3
 
 
 def test_stop_while_the_model_talks_closes_its_connection(world: World) -> None:
-    world.mind.think = plays(Replied("word " * 2_000))
+    world.mind.think = plays(ModelReply("word " * 2_000))
     world.ground.models.pause = 0.01
     with world.say("talk") as talk:
         talk.until("delta")
@@ -68,12 +68,12 @@ def test_new_message_withdraws_the_open_card_and_the_model_goes_on_with_it(world
 
 
 def test_reviewer_asks_the_agent_and_the_call_still_waits(world: World) -> None:  # R55
-    def think(prompt: Prompt) -> Replied:
+    def think(prompt: Prompt) -> ModelReply:
         if "asks: Why now?" in last_said(prompt):
             assert prompt.tools == ()
-            return Replied("Because the login has been broken since noon.")
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied("Done.")
+            return ModelReply("Because the login has been broken since noon.")
+        if any(isinstance(message, ModelReply) for message in prompt.messages):
+            return ModelReply("Done.")
         return calls(("linear_create_issue", {"title": f"Why {world.name}"}))
 
     world.mind.think = think

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.prompt import ModelReply, Prompt
 from tests.journeys.chatting import World, calls, last_said, plays
 from tests.journeys.programs import wait_until
 
@@ -74,9 +74,9 @@ def test_sub_agent_with_a_stricter_gate_asks_where_its_caller_would_not(world: W
     name = objective(world)
     strict = f"agent_{world.agent}_strict"
 
-    def think(prompt: Prompt) -> Replied:
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied("Done.")
+    def think(prompt: Prompt) -> ModelReply:
+        if any(isinstance(message, ModelReply) for message in prompt.messages):
+            return ModelReply("Done.")
         if last_said(prompt) == "delegate":
             return calls((strict, {"task": "below"}))
         return calls(("okr_update_objective", {"id": name, "title": f"By {last_said(prompt)}"}))
@@ -100,9 +100,9 @@ def test_sub_agent_with_a_stricter_gate_asks_where_its_caller_would_not(world: W
 
 
 def test_sub_agent_with_a_looser_gate_asks_all_the_same(world: World) -> None:  # R13
-    def think(prompt: Prompt) -> Replied:
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied("Done.")
+    def think(prompt: Prompt) -> ModelReply:
+        if any(isinstance(message, ModelReply) for message in prompt.messages):
+            return ModelReply("Done.")
         if last_said(prompt) == "delegate":
             return calls((f"agent_{world.agent}_loose", {"task": "below"}))
         return calls(("linear_create_issue", {"title": f"Loose {world.name}"}))

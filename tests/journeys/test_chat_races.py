@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from interlock.core.chat.prompt import Replied
+from interlock.core.chat.prompt import ModelReply
 from tests.journeys.chatting import Json, Person, World, plays
 
 ROUNDS = 6
@@ -100,7 +100,7 @@ def test_message_while_the_model_talks_is_heard_and_what_it_wanted_is_withdrawn(
 
 
 def test_many_messages_at_once_are_all_heard(world: World) -> None:  # R55
-    world.mind.think = plays(Replied("Hello."))
+    world.mind.think = plays(ModelReply("Hello."))
     with world.say("hello") as talk:
         talk.rest()
     bodies = [{"message": f"number {number}", "thread_id": talk.thread} for number in range(5)]

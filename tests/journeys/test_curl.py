@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from tests.journeys.programs import PATIENCE
 from tests.places import Place
 from tests.serving import keys_at, serving
@@ -61,7 +61,7 @@ def test_an_outside_system_needs_only_curl_and_gets_what_the_page_shows(place: P
 
 
 async def told(place: Place) -> list[str]:
-    parts = wire(place.url)
+    parts = build_services(place.url)
     await parts.store.open()
     try:
         return await kinds(parts)

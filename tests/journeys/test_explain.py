@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec
-from interlock.policy.templates import template
+from interlock.policy.templates import read_template
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 
@@ -32,7 +32,7 @@ def explained(shell: Shell, call: object, *words: str) -> Done:
 @pytest.fixture
 async def strict(shell: Shell) -> Shell:
     (shell.folder / "interlock.yaml").write_text(CONFIGURATION)
-    async with opened(shell.path, Clock(wall_clock()), template("strict")) as parts:
+    async with opened(shell.path, Clock(wall_clock()), read_template("strict")) as parts:
         specs = [ToolSpec("get_weather", "read"), ToolSpec("create_issue", "destructive")]
         await parts.store.pin("default", specs, "", "ada")
         await parts.store.put_agent("default", "mailer", '{"tool_approvals": {"get_weather": true}}', "ada", "", None)

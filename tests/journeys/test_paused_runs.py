@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from interlock import Interlock, ToolSpec, Waiting
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from tests.journeys.programs import PATIENCE, Done, Shell, end_group, wait_until
 from tests.serving import make_keys, serving
 
@@ -131,7 +131,7 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
 
 
 async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
-    parts = wire(flow.url)
+    parts = build_services(flow.url)
     await parts.store.open()
     keys = await make_keys(parts)
     await parts.store.close()

@@ -11,7 +11,7 @@ import pytest
 from interlock.app.bootstrap import os_user, wall_clock
 from interlock.core.call import ToolSpec
 from interlock.core.ports import User
-from interlock.policy.templates import NAMES, template
+from interlock.policy.templates import TEMPLATE_NAMES, read_template
 from tests.journeys.programs import Done, Shell
 from tests.support import BOB, Clock, approve, call, opened
 
@@ -67,15 +67,15 @@ def assert_refused(done: Done, code: int, *words: str) -> None:
 # R39
 def test_a_team_starts_from_a_template(shell: Shell) -> None:
     listed = shell("policy", "templates").out
-    assert [name for name in NAMES if name not in listed] == []
-    assert [item["name"] for item in shell("policy", "templates", "--json").json["items"]] == list(NAMES)
-    for name in NAMES:
+    assert [name for name in TEMPLATE_NAMES if name not in listed] == []
+    assert [item["name"] for item in shell("policy", "templates", "--json").json["items"]] == list(TEMPLATE_NAMES)
+    for name in TEMPLATE_NAMES:
         printed = shell("policy", "template", name)
-        assert (printed.code, printed.out) == (0, template(name))
+        assert (printed.code, printed.out) == (0, read_template(name))
         write(shell, "policy.yaml", printed.out)
         assert shell("policy", "check", "policy.yaml").out.endswith("no warnings.\n")
-    assert put(shell, template("strict")).code == 0
-    assert shell("policy", "template", "money", "--json").json["body"] == template("money")
+    assert put(shell, read_template("strict")).code == 0
+    assert shell("policy", "template", "money", "--json").json["body"] == read_template("money")
 
 
 def test_a_template_that_is_not_there_is_refused_with_those_that_are(shell: Shell) -> None:

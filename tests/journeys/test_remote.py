@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts, wire
-from interlock.core.decision import Approve, Seen
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from tests.journeys.programs import PATIENCE, end_group
 from tests.places import Place
 from tests.serving import make_keys, serving
@@ -47,15 +47,15 @@ ALLOW = "version: 1\nrules: [{name: all, then: allow}]\n"
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[Parts]:
-    parts = wire(place.url)
+async def desk(place: Place) -> AsyncIterator[AppServices]:
+    parts = build_services(place.url)
     await parts.store.open()
     yield parts
     await parts.store.close()
 
 
 @pytest.fixture
-async def key(desk: Parts) -> str:
+async def key(desk: AppServices) -> str:
     return (await make_keys(desk))["agent"]
 
 
@@ -88,24 +88,24 @@ def ran(folder: Path) -> Counter[str]:
     return Counter(file.read_text().split() if file.exists() else ())
 
 
-async def pending(desk: Parts, count: int) -> list[Stored]:
+async def pending(desk: AppServices, count: int) -> list[Stored]:
     """Waits until so many wait for people."""
     async with desk.store.watch("default") as watch:
         while True:
-            page = await desk.store.list("default", Query(statuses=("pending",), limit=100))
+            page = await desk.store.list("default", ApprovalQuery(statuses=("pending",), limit=100))
             if len(page.items) >= count:
                 return list(page.items)
             await watch.changed(1)
 
 
-async def approve(desk: Parts, stored: Stored) -> None:
-    await desk.inbox.decide("default", stored.approval.id, Approve(Seen(stored.approval.args_sha256)), BOB)
+async def approve(desk: AppServices, stored: Stored) -> None:
+    await desk.inbox.decide("default", stored.approval.id, Approve(Acknowledgement(stored.approval.args_sha256)), BOB)
 
 
 # R23, R46
 @pytest.mark.smoke
 async def test_a_program_that_is_killed_and_started_again_asks_nothing_twice(
-    desk: Parts, key: str, place: Place, tmp_path: Path
+    desk: AppServices, key: str, place: Place, tmp_path: Path
 ) -> None:
     with serving(place.url, tmp_path) as server:
         with program(tmp_path, server.url, key, "mailer", 60, "ann", "bob") as first:
@@ -129,7 +129,7 @@ async def test_a_program_that_is_killed_and_started_again_asks_nothing_twice(
 
 # R3, R23
 async def test_programs_that_wait_go_on_when_their_server_was_killed(
-    desk: Parts, key: str, place: Place, tmp_path: Path, port: int
+    desk: AppServices, key: str, place: Place, tmp_path: Path, port: int
 ) -> None:
     names, url = [f"agent{number}" for number in range(PROGRAMS)], f"http://127.0.0.1:{port}"
     with ExitStack() as stack:
@@ -153,7 +153,7 @@ async def test_programs_that_wait_go_on_when_their_server_was_killed(
 async def test_a_program_killed_anywhere_runs_its_tool_at_most_once(tmp_path: Path) -> None:
     """Before and after every request and the tool; what is started next goes on, or is told that nobody knows."""
     database = f"sqlite:///{tmp_path}/interlock.db"
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     await parts.put_policy("default", ALLOW, "ada", {})
     key = (await make_keys(parts))["agent"]
@@ -181,7 +181,7 @@ async def test_a_program_killed_anywhere_runs_its_tool_at_most_once(tmp_path: Pa
 
 # R46
 async def test_a_program_killed_inside_its_tool_is_not_run_again(
-    desk: Parts, key: str, place: Place, tmp_path: Path
+    desk: AppServices, key: str, place: Place, tmp_path: Path
 ) -> None:
     await desk.put_policy("default", ALLOW, "ada", {})
     with serving(place.url, tmp_path) as server:

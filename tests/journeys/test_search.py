@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.cli.commands.approvals import Given
+from interlock.cli.commands.approvals import SearchOptions
 from interlock.core.errors import InvalidRequest
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay
@@ -100,14 +100,14 @@ async def test_a_filter_that_makes_no_sense_is_refused(shell: Shell, words: tupl
     [("a=5", 5), ("a=5.5", 5.5), ("a=true", True), ("a=null", None), ('a="5"', "5"), ("a=x=y", "x=y"), ("a=", "")],
 )
 def test_a_value_is_json_if_it_can_be_read_as_such(typed: str, value: object) -> None:
-    assert Given(arg=[typed]).query((), 0).arguments == (("a", value),)
+    assert SearchOptions(arg=[typed]).query((), 0).arguments == (("a", value),)
 
 
 def test_times_are_ago_or_on_the_clock_of_who_types_them() -> None:
     now = wall_clock()
-    query = Given(since="2h", until="2026-01-31T10:00+02:00").query((), now)
+    query = SearchOptions(since="2h", until="2026-01-31T10:00+02:00").query((), now)
     assert query.since == now - 2 * HOUR
     assert query.until == 1_769_846_400_000
-    assert Given(since="3650d").query((), 1_000).since == 0
+    assert SearchOptions(since="3650d").query((), 1_000).since == 0
     with pytest.raises(InvalidRequest, match="is no time"):
-        Given(since="9999-99-99").query((), now)
+        SearchOptions(since="9999-99-99").query((), now)

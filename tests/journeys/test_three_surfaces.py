@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.ports import User
 from tests.places import Place
 from tests.serving import make_keys, serving
@@ -90,7 +90,7 @@ async def test_the_page_slack_and_a_mail_in_a_race_have_one_winner_that_all_thre
 
 
 async def prepared(database: str) -> dict[str, str]:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     try:
         keys = await make_keys(parts)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.decision import Reject, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Reject, Reviewer
 from tests.journeys.programs import PATIENCE, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
 from tests.support import Clock, approve, opened, pending
@@ -200,7 +200,7 @@ async def test_a_question_is_withdrawn_when_somebody_else_decides(shell: Shell) 
         terminal.press("a")
         terminal.assert_shows("y/N")
         async with opened(shell.path, Clock(wall_clock())) as parts:
-            seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+            seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
             await parts.inbox.decide("default", approval_id, Reject("", seen), Reviewer("eve", "reviewer", via="test"))
         terminal.assert_shows("Nothing was decided: the call changed")
         terminal.press("y")

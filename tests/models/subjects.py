@@ -11,23 +11,23 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import Parts, Reaching, names_of, wire
+from interlock.app.bootstrap import AppServices, PolicyChannelSettings, build_services, known_names
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import execute
 from interlock.core.approval import propose as request
-from interlock.core.approval.approval import Approval, Edited
+from interlock.core.approval.approval import Approval, PreparedEdit
 from interlock.core.approval.propose import Proposal
-from interlock.core.approval.timers import tick
+from interlock.core.approval.timers import fire_next_timer
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import digest
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error, NotFound
 from interlock.core.grant import Grant, covers, make, revoke
-from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.outcome import outcome_of
+from interlock.core.outcome import approval_outcome
 from interlock.core.policy.policy import Allow, Ask, Deny, People, Policy
-from interlock.core.ports import Query, Step, StoredStep
+from interlock.core.ports import ApprovalQuery, ApprovalStep, StoredStep
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from tests.faults.histories import of_approval, of_error, of_outcome, short
@@ -78,7 +78,7 @@ def person(name: str) -> Reviewer:
 
 
 def decision_of(op: Op) -> Decision:
-    seen = Seen(None if op.seen is None else sha256_of(op.seen))
+    seen = Acknowledgement(None if op.seen is None else sha256_of(op.seen))
     match op.name:
         case "approve":
             return Approve(seen)
@@ -104,11 +104,11 @@ class Doors:
     def __init__(self, url: str, clock: Clock, workspace: str, runner: asyncio.Runner) -> None:
         self.url, self.clock, self.workspace, self.runner = url, clock, workspace, runner
         self.ids: dict[int, str] = {}
-        self.parts: Parts
+        self.parts: AppServices
         self._open()
 
     def _open(self) -> None:
-        self.parts = wire(self.url, self.clock)
+        self.parts = build_services(self.url, self.clock)
         self.runner.run(self.parts.store.open())
 
     def policy(self, text: str) -> None:
@@ -173,7 +173,7 @@ class Doors:
         self.runner.run(self.parts.put_policy(self.workspace, None, "", {}))
 
     def situation(self) -> Situation:
-        page = self.runner.run(self.parts.inbox.list(self.workspace, Query(statuses=("pending",), limit=500)))
+        page = self.runner.run(self.parts.inbox.list(self.workspace, ApprovalQuery(statuses=("pending",), limit=500)))
         counts = self.runner.run(self.parts.store.stats(self.workspace)).by_status
         waiting = frozenset(int(stored.approval.subject.call_id[1:]) for stored in page.items)
         return Situation(waiting, {status: n for status, n in counts.items() if n})
@@ -201,9 +201,9 @@ def start_step(op: Op) -> StoredStep:
     return lambda stored, moment, _=(): execute.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
 
 
-def step_of(op: Op, policy: Policy) -> Step:
+def step_of(op: Op, policy: Policy) -> ApprovalStep:
     who, payload = person(op.who), payload_of(op)
-    steps: dict[str, Step] = {
+    steps: dict[str, ApprovalStep] = {
         "undo": lambda a, m: approvals.undo(a, who, m),
         "cancel": lambda a, m: approvals.cancel(a, op.who, "", m),
         "renew": lambda a, m: execute.renew(a, op.fence, LEASE, m),
@@ -212,18 +212,18 @@ def step_of(op: Op, policy: Policy) -> Step:
         "resolve": lambda a, m: approvals.resolve_unknown(a, "I looked.", who, None, m, ok=op.ok),
         "delegate": lambda a, m: approvals.delegate(a, People(frozenset({"vic"})), who, m),
     }
-    decide: Step = lambda a, m: approvals.decide(a, decision_of(op), who, m, prepared(a, op, policy))  # noqa: E731
+    decide: ApprovalStep = lambda a, m: approvals.decide(a, decision_of(op), who, m, prepared(a, op, policy))  # noqa: E731
     return steps.get(op.name, decide)
 
 
-def prepared(approval: Approval, op: Op, policy: Policy) -> Edited | None:
+def prepared(approval: Approval, op: Op, policy: Policy) -> PreparedEdit | None:
     """As the inbox does it: the edited call is judged by the policy of now."""
     if op.name != "edit":
         return None
     call = call_of(approval.subject.workspace, TOOLS.index(approval.subject.tool), op.args)
     verdict = policy.judge(call, SPECS[call.tool])
     terms = verdict if isinstance(verdict, Ask) else approval.terms
-    return Edited(approval.args_sha256, call.args, None, digest(call.args), "", (), terms)
+    return PreparedEdit(approval.args_sha256, call.args, None, digest(call.args), "", (), terms)
 
 
 class Core:
@@ -237,7 +237,7 @@ class Core:
         self.head = Head("default")
 
     def policy(self, text: str) -> None:
-        self.judge = load_policy(text, compile_condition, names_of((), Reaching()), {}).policy
+        self.judge = load_policy(text, compile_condition, known_names((), PolicyChannelSettings()), {}).policy
 
     def perform(self, number: int, op: Op) -> Answer:
         try:
@@ -260,7 +260,7 @@ class Core:
         call, moment = call_of("default", number, op.args), Moment(self.clock())
         spec = SPECS[call.tool]
         if number in self.rows:
-            request.same_call(self.rows[number].approval, call)
+            request.check_same_call(self.rows[number].approval, call)
             self._tick(number, lambda approval: approval.status == "pending")
         else:
             verdict = self.judge.judge(call, spec)
@@ -270,7 +270,7 @@ class Core:
                 return Answer("ok", "denied")
             self._born(number, proposal, verdict, moment)
         stored = self.rows[number]
-        return of_outcome(outcome_of(stored.approval, stored.payload, moment.now))
+        return of_outcome(approval_outcome(stored.approval, stored.payload, moment.now))
 
     def _born(self, number: int, proposal: Proposal, verdict: Allow | Ask, moment: Moment) -> None:
         if isinstance(verdict, Allow):
@@ -286,7 +286,7 @@ class Core:
                 change = request.allow_by_grant(proposal, terms, grant, moment)
                 self.grants[grant.id] = change.grant or grant
                 return change
-        return request.request(proposal, terms, moment)
+        return request.request_approval(proposal, terms, moment)
 
     def _keep(self, number: int, change: Change[Approval]) -> None:
         self._tell(change)
@@ -299,13 +299,13 @@ class Core:
 
     def _tell(self, change: Change[Any]) -> None:
         for event in change.events:
-            entry = seal(event, self.head, self.clock(), b"salt")
+            entry = make_entry(event, self.head, self.clock(), b"salt")
             self.head = Head("default", entry.seq, entry.link, entry.at)
             self.entries.append(entry)
 
     def _tick(self, number: int, wanted: Callable[[Approval], bool]) -> None:
         while wanted(self.rows[number].approval):
-            change = tick(self.rows[number].approval, Moment(self.clock()))
+            change = fire_next_timer(self.rows[number].approval, Moment(self.clock()))
             if not change.events:
                 return
             self._keep(number, change)

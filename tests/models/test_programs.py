@@ -86,7 +86,7 @@ def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: a
 
 def start_twice(patch: pytest.MonkeyPatch) -> None:
     startable = lambda approval, now, **_: approval.status in ("approved", "running")  # noqa: E731
-    patch.setattr(execute, "startable", startable)
+    patch.setattr(execute, "is_startable", startable)
 
 
 def keep_votes(patch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def undo_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_late_results(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(execute, "_holds", lambda approval, fence, moment: approval.status == "running")
+    patch.setattr(execute, "_holds_lease", lambda approval, fence, moment: approval.status == "running")
 
 
 @pytest.mark.parametrize("break_it", [start_twice, keep_votes, undo_late, take_late_results])

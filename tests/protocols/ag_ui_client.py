@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ag_ui.core import Event
 from pydantic import BaseModel, TypeAdapter
 
-from interlock.core.chat.prompt import Prompt, Replied
-from interlock.demo.script import answer as scripted
+from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.demo.script import make_reply as scripted
 from tests.journeys.chat_server import ground_on, policy
 from tests.journeys.chatting import Ground
 from tests.journeys.programs import wait_until
@@ -98,7 +98,7 @@ class Client:
         self.ground.models.pause = 0.0
         self.ground.models.faults.clear()
 
-    def think(self, mind: Callable[[Prompt], Replied]) -> None:
+    def think(self, mind: Callable[[Prompt], ModelReply]) -> None:
         """Of the agent `openai`."""
         self.ground.models.brain = mind
 

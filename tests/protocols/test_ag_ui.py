@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ag_ui.core import AgentCapabilities
 
-from interlock.core.chat.prompt import Replied
+from interlock.core.chat.prompt import ModelReply
 from tests.journeys.chatting import calls, plays
 from tests.journeys.programs import wait_until
 from tests.node_packages import CLIENTS, MISSING
@@ -345,7 +345,7 @@ def test_conversation_goes_on_and_reads_need_nobody(client: Client) -> None:
 
 
 def test_long_thread_does_not_grow_beyond_what_a_client_can_post(client: Client) -> None:
-    client.think(lambda _: Replied("Noted."))
+    client.think(lambda _: ModelReply("Noted."))
     for number in range(12):
         told = client.run(say=f"number {number} {'x' * 95_000}", path="/ag-ui/openai")
         assert told.outcome == "success"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from interlock.server.http import App, Message
+from interlock.server.http import AsgiApp, AsgiMessage
 
 HOST = "127.0.0.1:8321"
 STREAM = b"text/event-stream"
@@ -37,7 +37,7 @@ class Got(NamedTuple):
 
 
 async def ask(
-    app: App,
+    app: AsgiApp,
     method: str,
     path: str,
     headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
@@ -81,10 +81,10 @@ class _Client:
         self._scope, self._body, self._enough = scope, body, enough
         self._given = False
         self._gone = asyncio.Event()
-        self._start: Message = {}
+        self._start: AsgiMessage = {}
         self._parts: list[bytes] = []
 
-    async def talk(self, app: App) -> None:
+    async def talk(self, app: AsgiApp) -> None:
         talking = asyncio.ensure_future(app(self._scope, self._receive, self._send))
         leaving = asyncio.ensure_future(self._gone.wait())
         try:
@@ -103,14 +103,14 @@ class _Client:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._start["headers"]}
         return Got(self._start["status"], headers, b"".join(self._parts))
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> AsgiMessage:
         if not self._given:
             self._given = True
             return {"type": "http.request", "body": self._body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             return

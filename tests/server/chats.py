@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from interlock.chat.loop import Loop
-from interlock.chat.turn import Parts
-from interlock.core.chat.prompt import Delta, Prompt, Replied, Wish
+from interlock.chat.loop import ThreadLoop
+from interlock.chat.turn import TurnContext
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest
 from interlock.core.errors import ModelFailed
-from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.server.http import App, Message
-from interlock.server.state import Site
+from interlock.runtime.process_identity import is_dead, make_runner_id
+from interlock.server.http import AsgiApp, AsgiMessage
+from interlock.server.state import ServerState
 from tests.server.asking import scope_of
 
 PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine
-Item = str | Wish | asyncio.Event | ModelFailed
+Item = str | ToolRequest | asyncio.Event | ModelFailed
 
 
 class Speaker:
@@ -30,34 +30,34 @@ class Speaker:
         self._turns = list(turns)
         self.prompts: list[Prompt] = []
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         self.prompts.append(prompt)
-        words, wishes = "", list[Wish]()
+        words, wishes = "", list[ToolRequest]()
         for item in self._turns.pop(0):
             match item:
                 case str():
                     words += item
                     yield Delta(item)
                     await asyncio.sleep(0)
-                case Wish():
+                case ToolRequest():
                     wishes.append(item)
                 case asyncio.Event():
                     await item.wait()
                 case ModelFailed():
                     raise item
-        yield Replied(words, tuple(wishes), tokens=1)
+        yield ModelReply(words, tuple(wishes), tokens=1)
 
 
 @asynccontextmanager
-async def speaking(site: Site, speaker: Speaker) -> AsyncIterator[None]:
+async def speaking(site: ServerState, speaker: Speaker) -> AsyncIterator[None]:
     """The loop at work with this model."""
     assistant, store = site.assistant, site.store
-    parts = Parts(
+    parts = TurnContext(
         store.threads, assistant.agents, assistant.toolbox, lambda _: speaker, assistant.drafts, store.clock,
-        this_runner(),
+        make_runner_id(),
     )  # fmt: skip
     stop = asyncio.Event()
-    loop = Loop(parts, site.workspaces.doors, store.watch, is_dead, site.log.failed)
+    loop = ThreadLoop(parts, site.workspaces.doors, store.watch, is_dead, site.log.failed)
     running = asyncio.create_task(loop.run(stop))
     try:
         yield
@@ -75,7 +75,7 @@ class Event(NamedTuple):
 class Following:
     """Whoever opened a stream, as a browser reads it."""
 
-    def __init__(self, app: App, key: str, method: str, path: str, last: str = "", **body: object) -> None:
+    def __init__(self, app: AsgiApp, key: str, method: str, path: str, last: str = "", **body: object) -> None:
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
         headers |= {"last-event-id": last} if last else {}
         headers |= {"idempotency-key": str(body.pop("once"))} if "once" in body else {}
@@ -156,14 +156,14 @@ class Following:
                 self._came.clear()
                 await self._came.wait()
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> AsgiMessage:
         if not self._given:
             self._given = True
             return {"type": "http.request", "body": self._body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: AsgiMessage) -> None:
         await self._takes.wait()
         if message["type"] == "http.response.start":
             self.status = message["status"]

@@ -8,15 +8,15 @@ from copy import deepcopy
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.config.models import Settings
-from interlock.server.app import build, hot_routes
+from interlock.server.app import build_app, make_fast_routes
 from interlock.server.auth import Auth
-from interlock.server.middleware.request import Entrance
+from interlock.server.middleware.request import RequestMiddleware
 from interlock.server.openapi.document import Document
-from interlock.server.protocols import found
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.protocols import load_protocols
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.server import matrix
 from tests.server.asking import ask
@@ -27,7 +27,7 @@ As = Callable[..., httpx2.AsyncClient]
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     async with opened(place, clock) as doors:
         yield doors
 
@@ -39,17 +39,17 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def site(settings: Settings, parts: Parts) -> Site:
-    return await site_of(settings, parts)
+async def site(settings: Settings, parts: AppServices) -> ServerState:
+    return await make_server_state(settings, parts)
 
 
 @pytest.fixture
-def app(site: Site) -> Entrance:
-    return build(site)
+def app(site: ServerState) -> RequestMiddleware:
+    return build_app(site)
 
 
 @pytest.fixture
-async def keys(parts: Parts, site: Site) -> dict[str, str]:
+async def keys(parts: AppServices, site: ServerState) -> dict[str, str]:
     """By role: agent, viewer (vic), reviewer (bob of finance), admin (ada)."""
     made = await make_keys(parts)
     await site.workspaces.refresh("default")
@@ -57,7 +57,7 @@ async def keys(parts: Parts, site: Site) -> dict[str, str]:
 
 
 @pytest.fixture
-async def client(app: Entrance) -> AsyncIterator[As]:
+async def client(app: RequestMiddleware) -> AsyncIterator[As]:
     """`client(key)` talks with that key, `client()` with none."""
     clients: list[httpx2.AsyncClient] = []
 
@@ -80,7 +80,7 @@ def documents() -> dict[str, Document]:
 
 
 @pytest.fixture
-async def document(app: Entrance, documents: dict[str, Document]) -> Document:
+async def document(app: RequestMiddleware, documents: dict[str, Document]) -> Document:
     """As the server gives it to somebody without a key; it is only read."""
     if "server" not in documents:
         got = await ask(app, "GET", "/openapi.json")
@@ -91,12 +91,15 @@ async def document(app: Entrance, documents: dict[str, Document]) -> Document:
 
 @pytest.fixture
 async def world(
-    parts: Parts, site: Site, app: Entrance, document: Document, documents: dict[str, Document]
+    parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document, documents: dict[str, Document]
 ) -> matrix.World:
     """Two workspaces, and all routes."""
     if "matrix" not in documents:
         auth = Auth(site.accounts, "")
-        routes = [*hot_routes(site, auth), *(live for each in found(site, auth) for live in each.streams)]
+        routes = [
+            *make_fast_routes(site, auth),
+            *(live for each in load_protocols(site, auth) for live in each.streams),
+        ]
         documents["matrix"] = matrix.written_down(deepcopy(document), routes)
     made = matrix.World(parts, app, app, documents["matrix"])
     await made.make()

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.chat import thread
-from interlock.core.identity import LIVES, ROLES, Bindings, Claim, signed
-from interlock.core.notify.delivery import Way, parked, trial_of
+from interlock.core.identity import IDENTITY_LINK_TTL, ROLES, IdentityLink, KeyBindings, sign_identity_link
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_dead
 from interlock.notify.status import identity_id
-from interlock.server.http import App
-from interlock.server.router import Hot, Live
-from interlock.storage.tables.deliveries import Identity
+from interlock.server.http import AsgiApp
+from interlock.server.router import FastRoute, StreamRoute
+from interlock.storage.tables.deliveries import ChannelIdentity
 from tests.server.asking import HOST, Got, ask
 from tests.serving import make_keys
 
@@ -34,10 +34,10 @@ CHANNEL, THEIR_CHANNEL = "night-pager", f"{THEIRS}-pager"
 PLACES = ("own", "other", "unknown")
 AGENT = "office"  # the agent that `owner` and `colleague` are bound to
 KEYS = {  # keys of agents in our workspace, beside the unbound one that makes what is asked about
-    "owner": Bindings((AGENT,)),
-    "colleague": Bindings((AGENT,)),
-    "stranger": Bindings(("night shift",)),
-    "unbound": Bindings(),
+    "owner": KeyBindings((AGENT,)),
+    "colleague": KeyBindings((AGENT,)),
+    "stranger": KeyBindings(("night shift",)),
+    "unbound": KeyBindings(),
 }
 ASKING = ("colleague", "stranger", "unbound")
 # Who proposed a call, and whose it is not.
@@ -104,10 +104,10 @@ class Asking(NamedTuple):
         return self.got.status, self.got.text.replace(self.target.id, "ID") if self.target.id else self.got.text
 
 
-def written_down(document: Json, routes: Collection[Hot | Live]) -> Json:
+def written_down(document: Json, routes: Collection[FastRoute | StreamRoute]) -> Json:
     """The routes without a framework are asked about even if somebody forgets to write them down."""
     for route in routes:
-        content = {"text/event-stream": {}} if isinstance(route, Live) else {}
+        content = {"text/event-stream": {}} if isinstance(route, StreamRoute) else {}
         spec = {"x-roles": sorted(route.roles), "responses": {"200": {"content": content}}}
         document["paths"].setdefault(route.template, {}).setdefault(route.method.lower(), spec)
     return document
@@ -123,9 +123,9 @@ def operations(document: Json) -> Iterator[Operation]:
 class World:
     """Two workspaces with people, keys, calls and all that routes are about."""
 
-    parts: Parts
-    app: App  # under test
-    real: App  # makes what is asked about
+    parts: AppServices
+    app: AsgiApp  # under test
+    real: AsgiApp  # makes what is asked about
     document: Json
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     maker: str = "agent"  # whose key proposes the calls and runs that are asked about
@@ -303,8 +303,8 @@ async def _contact(world: World, workspace: str, _: str) -> Target:
 
 async def _thread(world: World, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
-    thread_id = f"{thread.PREFIX}{uuid4()}"
-    place = thread.Place(workspace, "assistant", PEOPLE.get(role, "ada"), ("assistant",))
+    thread_id = f"{thread.THREAD_ID_PREFIX}{uuid4()}"
+    place = thread.ThreadOrigin(workspace, "assistant", PEOPLE.get(role, "ada"), ("assistant",))
     await world.parts.store.threads.add(
         workspace, thread_id, lambda moment: thread.open_thread(thread_id, place, named(workspace), moment)
     )
@@ -324,23 +324,23 @@ async def _password(world: World, workspace: str, role: str) -> Target:
 
 async def _delivery(world: World, workspace: str, _: str) -> Target:
     """That was given up; theirs is to somebody whose name would show."""
-    way, now = Way(CHANNEL, "", named(workspace)), world.parts.clock()
-    made = trial_of(workspace, str(uuid4()), way, "test", now)
-    await world.parts.store.deliveries.add(parked(made, named(workspace)))
+    way, now = DeliveryTarget(CHANNEL, "", named(workspace)), world.parts.clock()
+    made = make_test_delivery(workspace, str(uuid4()), way, "test", now)
+    await world.parts.store.deliveries.add(mark_dead(made, named(workspace)))
     return Target(made.id)
 
 
 async def _identity(world: World, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
-    bound = Identity(CHANNEL, named(workspace), PEOPLE.get(role, "ada"), 0)
+    bound = ChannelIdentity(CHANNEL, named(workspace), PEOPLE.get(role, "ada"), 0)
     await world.parts.store.deliveries.bind(workspace, bound.channel, bound.outside, bound.person, "test")
     return Target(identity_id(bound))
 
 
 async def _claim(world: World, workspace: str, _: str) -> Target:
     """A link that was made there; only its own workspace takes it."""
-    claim = Claim(CHANNEL, named(workspace), world.parts.clock() + LIVES)
-    return Target("", {"link": signed(await world.parts.store.secret_key(workspace), workspace, claim)})
+    claim = IdentityLink(CHANNEL, named(workspace), world.parts.clock() + IDENTITY_LINK_TTL)
+    return Target("", {"link": sign_identity_link(await world.parts.store.secret_key(workspace), workspace, claim)})
 
 
 async def _channel(_world: World, workspace: str, _: str) -> Target:
@@ -455,8 +455,8 @@ def unlike(identity: str) -> str:
         return NOTHING
     if identity.isdigit():
         return "999999"
-    if identity.startswith(thread.PREFIX):
-        return f"{thread.PREFIX}{NOTHING}"
+    if identity.startswith(thread.THREAD_ID_PREFIX):
+        return f"{thread.THREAD_ID_PREFIX}{NOTHING}"
     return identity[:-8] + "zzzzzzzz" if identity else ""
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlock import __version__
-from interlock.config.models import Storage
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.config.models import StorageSettings
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.asking import ask
 from tests.server.conftest import As
 
 
 # R44
-async def test_about_says_which_version_runs_on_which_database(client: As, keys: dict[str, str], site: Site) -> None:
-    site.settings = replace(site.settings, storage=Storage("postgresql://interlock:hunter2@db.internal/interlock"))
+async def test_about_says_which_version_runs_on_which_database(
+    client: As, keys: dict[str, str], site: ServerState
+) -> None:
+    site.settings = replace(
+        site.settings, storage=StorageSettings("postgresql://interlock:hunter2@db.internal/interlock")
+    )
     told = (await client(keys["viewer"]).get("/api/about")).json()
     assert told == {
         "version": __version__,
@@ -25,12 +29,12 @@ async def test_about_says_which_version_runs_on_which_database(client: As, keys:
     }
 
 
-async def test_a_wrong_method_is_told_which_ones_there_are(app: Entrance) -> None:
+async def test_a_wrong_method_is_told_which_ones_there_are(app: RequestMiddleware) -> None:
     got = await ask(app, "PATCH", "/api/users")
     assert (got.status, got.error, got.headers["allow"]) == (405, "wrong_method", "GET, POST")
 
 
-async def test_a_parameter_in_the_place_of_a_written_address_offers_no_methods_there(app: Entrance) -> None:
+async def test_a_parameter_in_the_place_of_a_written_address_offers_no_methods_there(app: RequestMiddleware) -> None:
     got = await ask(app, "OPTIONS", "/api/approvals/bulk")
     assert (got.status, got.headers["allow"]) == (405, "POST")
     other = await ask(app, "OPTIONS", "/api/approvals/some-id")

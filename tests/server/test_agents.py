@@ -7,15 +7,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.app.workspaces import FOLLOW_EVERY
-from interlock.config.models import Agent, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.app.workspaces import REFRESH_INTERVAL
+from interlock.config.models import AgentSettings, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import User
 from interlock.demo.equipment import DEMO
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys
@@ -37,7 +37,9 @@ rules:
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(agents={"bot": Agent(model=MODEL, tools=("delete_file",), tool_approvals={"delete_file": False})})
+    return Settings(
+        agents={"bot": AgentSettings(model=MODEL, tools=("delete_file",), tool_approvals={"delete_file": False})}
+    )
 
 
 @pytest.fixture
@@ -73,13 +75,15 @@ async def test_what_is_stored_of_an_agent_counts_at_once_in_place_of_the_file(
     assert (await propose(agent, call_id="lifted"))["status"] == "approved"
 
 
-async def test_another_process_takes_it_up_within_a_second(ada: httpx2.AsyncClient, parts: Parts, site: Site) -> None:
+async def test_another_process_takes_it_up_within_a_second(
+    ada: httpx2.AsyncClient, parts: AppServices, site: ServerState
+) -> None:
     await site.workspaces.doors("default")
     await parts.store.put_agent("default", "bot", '{"tools":[],"agents":[],"tool_approvals":{"x":true}}', "eve")
     await site.workspaces.refresh("default")
     doors = await site.workspaces.doors("default")
     assert doors.loaded.policy.toggles["bot"] == {"x": True}
-    assert FOLLOW_EVERY <= 1
+    assert REFRESH_INTERVAL <= 1
     assert ada
 
 
@@ -194,7 +198,7 @@ async def test_switches_that_are_left_out_hold_as_the_file_has_them(
 
 
 async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
-    site: Site, ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+    site: ServerState, ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:  # R56
     """The policy has the same digest as before: what was judged by the other switches is judged again."""
     rules = "rules:\n  - {name: nobody destroys, then: deny, effect: destructive}\n  - {name: rest, then: ask}\n"
@@ -208,7 +212,7 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
 
 
 async def test_a_policy_that_does_not_load_keeps_no_people_and_pins_back(
-    parts: Parts, site: Site, ada: httpx2.AsyncClient
+    parts: AppServices, site: ServerState, ada: httpx2.AsyncClient
 ) -> None:
     """As after another server's upgrade: what is stored has a rule that this one does not know."""
     assert ada
@@ -237,22 +241,22 @@ async def test_a_switch_that_a_caller_overrules_is_said(ada: httpx2.AsyncClient)
     assert warning.endswith("has no effect when bot is called by parent, for which it asks")
 
 
-async def test_the_agents_of_the_demo_are_built_in(parts: Parts) -> None:  # R13
-    site = await site_of(Settings(), parts, demo=DEMO)
+async def test_the_agents_of_the_demo_are_built_in(parts: AppServices) -> None:  # R13
+    site = await make_server_state(Settings(), parts, demo=DEMO)
     known = site.assistant.agents.all({})
     assert {name: each.origin for name, each in known.items()} == {"assistant": "built-in", "writer": "built-in"}
     assert known["assistant"].agent.agents == ("writer",)
 
 
-async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(parts: Parts) -> None:  # R7, R30
-    site = await site_of(Settings(tools={"http": {"allow": "example.com"}}), parts)
+async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(parts: AppServices) -> None:  # R7, R30
+    site = await make_server_state(Settings(tools={"http": {"allow": "example.com"}}), parts)
     with pytest.raises(Misconfigured, match=r"tools\.http\.allow is a list"):
         async with site.assistant.open():
             pass
 
 
 async def test_agents_and_tools_of_another_workspace_are_not_there(
-    client: As, keys: dict[str, str], parts: Parts, site: Site, agent: httpx2.AsyncClient
+    client: As, keys: dict[str, str], parts: AppServices, site: ServerState, agent: httpx2.AsyncClient
 ) -> None:
     await propose(agent, agent="secret_agent")
     await site.accounts.add_workspace("other")

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from interlock.core.chat.prompt import Wish
+from interlock.core.chat.prompt import ToolRequest
 from interlock.core.errors import ModelFailed
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, speaking
 from tests.support import Clock
 
 Keys = dict[str, str]
-PUBLISH = Wish("c1", "cms_publish_post", '{"slug": "hello"}')
+PUBLISH = ToolRequest("c1", "cms_publish_post", '{"slug": "hello"}')
 
 
-def posted(app: Entrance, key: str, message: str, **more: object) -> Following:
+def posted(app: RequestMiddleware, key: str, message: str, **more: object) -> Following:
     """One message of a chat; its text is its id too."""
     said = {"id": message, "role": "user", "parts": [{"type": "text", "text": message}]}
     return Following(app, key, "POST", "/ai-sdk/chat", id="chat", messages=[said], **more)
@@ -44,8 +44,8 @@ async def ended(stream: Following) -> list[str]:
     return names(stream)
 
 
-async def test_a_turn_is_told_in_steps(app: Entrance, site: Site, keys: Keys) -> None:
-    wish = Wish("c1", "cms_list_posts", "{}")
+async def test_a_turn_is_told_in_steps(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
+    wish = ToolRequest("c1", "cms_list_posts", "{}")
     async with speaking(site, Speaker(["I ", "look.", wish], ["Done."])):
         stream = await posted(app, keys["reviewer"], "go").begun()
         told = await ended(stream)
@@ -59,8 +59,10 @@ async def test_a_turn_is_told_in_steps(app: Entrance, site: Site, keys: Keys) ->
     ]
 
 
-async def test_after_an_error_the_same_message_is_tried_again(app: Entrance, site: Site, keys: Keys) -> None:
-    wish = Wish("c1", "cms_list_posts", "{}")
+async def test_after_an_error_the_same_message_is_tried_again(
+    app: RequestMiddleware, site: ServerState, keys: Keys
+) -> None:
+    wish = ToolRequest("c1", "cms_list_posts", "{}")
     async with speaking(site, Speaker([wish], [ModelFailed("Out of credit.")], ["Done."])):
         first = await posted(app, keys["reviewer"], "go").begun()
         assert (await ended(first))[-2:] == ["error", "[DONE]"]
@@ -75,7 +77,9 @@ async def test_after_an_error_the_same_message_is_tried_again(app: Entrance, sit
     assert refused.status == 409
 
 
-async def test_words_that_are_said_anew_replace_the_first(app: Entrance, site: Site, keys: Keys, clock: Clock) -> None:
+async def test_words_that_are_said_anew_replace_the_first(
+    app: RequestMiddleware, site: ServerState, keys: Keys, clock: Clock
+) -> None:
     more = asyncio.Event()
     async with speaking(site, Speaker(["Half a", more, ModelFailed("Cut off.", again=True)], ["All of it."])):
         stream = await posted(app, keys["reviewer"], "go").begun()
@@ -89,7 +93,7 @@ async def test_words_that_are_said_anew_replace_the_first(app: Entrance, site: S
     assert "".join(part["delta"] for part in behind[:-1] if part["type"] == "text-delta") == "All of it."
 
 
-async def test_a_new_message_ends_the_one_before(app: Entrance, site: Site, keys: Keys) -> None:
+async def test_a_new_message_ends_the_one_before(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
     more = asyncio.Event()
     async with speaking(site, Speaker(["One moment", more, "."], ["Here I am."])):
         first = await posted(app, keys["reviewer"], "go").begun()
@@ -106,7 +110,7 @@ async def test_a_new_message_ends_the_one_before(app: Entrance, site: Site, keys
 
 
 async def test_a_call_that_a_new_message_withdraws_is_closed_in_the_old_one(
-    app: Entrance, site: Site, keys: Keys
+    app: RequestMiddleware, site: ServerState, keys: Keys
 ) -> None:
     async with speaking(site, Speaker([PUBLISH], ["All right."])):
         first = await posted(app, keys["reviewer"], "publish it").begun()
@@ -117,7 +121,7 @@ async def test_a_call_that_a_new_message_withdraws_is_closed_in_the_old_one(
     assert told[-4:] == ["tool-output-error", "finish-step", "finish", "[DONE]"]
 
 
-async def test_a_stopped_turn_says_so(app: Entrance, site: Site, keys: Keys) -> None:
+async def test_a_stopped_turn_says_so(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
     forever = asyncio.Event()
     async with speaking(site, Speaker(["I think", forever])):
         stream = await posted(app, keys["reviewer"], "go").begun()
@@ -130,7 +134,9 @@ async def test_a_stopped_turn_says_so(app: Entrance, site: Site, keys: Keys) -> 
 
 
 @pytest.mark.postgres_smoke
-async def test_a_chat_is_told_again_from_its_newest_message(app: Entrance, site: Site, keys: Keys) -> None:
+async def test_a_chat_is_told_again_from_its_newest_message(
+    app: RequestMiddleware, site: ServerState, keys: Keys
+) -> None:
     key = keys["reviewer"]
     assert (await Following(app, key, "GET", "/ai-sdk/chat/chat/stream").begun()).status == 204
     async with speaking(site, Speaker(["First."], ["Second."])):

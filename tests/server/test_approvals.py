@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from interlock.runtime.durations import rfc3339
-from interlock.server.models import Page, Shown
+from interlock.server.models import ApprovalJson, ApprovalPageJson
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
@@ -30,7 +30,7 @@ async def show(person: httpx2.AsyncClient, approval_id: str) -> dict[str, Any]:
     answer = await person.get(f"/api/approvals/{approval_id}")
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
-    Shown.model_validate(body)
+    ApprovalJson.model_validate(body)
     return body
 
 
@@ -46,7 +46,7 @@ async def timeline(person: httpx2.AsyncClient, told: dict[str, Any]) -> list[dic
 async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **filters: Any) -> list[str]:
     answer = await person.get(path, params=filters)
     assert answer.status_code == 200, answer.text
-    Page.model_validate(answer.json())
+    ApprovalPageJson.model_validate(answer.json())
     return [item["call_id"] for item in answer.json()["items"]]
 
 
@@ -150,7 +150,7 @@ async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: 
     told = await propose(client(keys["agent"]), tool="pay", args=args, expires_in="90s", **more)
     answer = await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}")
     shown = answer.json()
-    Shown.model_validate(shown)
+    ApprovalJson.model_validate(shown)
     assert answer.headers["etag"] == f'"{shown["version"]}"'
     assert "sk-very-secret" not in answer.text
     assert shown["args"]["amount"] == 12345678901234567890123

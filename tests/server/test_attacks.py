@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Server, Settings
-from interlock.server.app import build
-from interlock.server.serve import site_of
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ServerSettings, Settings
+from interlock.server.app import build_app
+from interlock.server.serve import make_server_state
 from tests.places import File
 from tests.server import matrix
 from tests.server.asking import HOST, Got, ask
@@ -118,9 +118,9 @@ async def test_every_answer_says_that_it_is_not_to_be_framed_sniffed_or_kept(wor
         assert "strict-transport-security" not in got.headers, path
 
 
-async def test_behind_https_browsers_are_told_to_stay_there(parts: Parts) -> None:
-    site = await site_of(Settings(server=Server(public_url="https://interlock.example.com")), parts)
-    app = build(site)
+async def test_behind_https_browsers_are_told_to_stay_there(parts: AppServices) -> None:
+    site = await make_server_state(Settings(server=ServerSettings(public_url="https://interlock.example.com")), parts)
+    app = build_app(site)
     for path in ("/signin", "/api/me", "/nowhere"):
         got = await ask(app, "GET", path, {"host": "interlock.example.com"})
         assert got.headers["strict-transport-security"] == "max-age=31536000", path

@@ -13,14 +13,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.app.checkpoint_signing import make_key
-from interlock.config.models import Audit, Settings, Storage
+from interlock.config.models import AuditSettings, Settings, StorageSettings
 from interlock.runtime.durations import rfc3339
 from interlock.server import audit_jobs as verifying
 from interlock.server.routes import audit
-from interlock.server.routes.audit import Verifications
-from interlock.server.state import Site
+from interlock.server.routes.audit import VerificationStatusJson
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
@@ -34,7 +34,7 @@ PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine
 def settings(tmp_path: Path, place: Place) -> Settings:
     key = tmp_path / "signing.key"
     make_key(key)
-    return Settings(audit=Audit(key), storage=Storage(place.url))
+    return Settings(audit=AuditSettings(key), storage=StorageSettings(place.url))
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_who_decided_what_can_be_looked_up(ada: httpx2.AsyncClient, told: 
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 @pytest.mark.parametrize("limit", [1, 3, 500])
 async def test_pages_hold_every_entry_once_and_in_order(
-    ada: httpx2.AsyncClient, site: Site, told: list[dict[str, Any]], order: str, limit: int
+    ada: httpx2.AsyncClient, site: ServerState, told: list[dict[str, Any]], order: str, limit: int
 ) -> None:
     assert told
     every = list(range(1, (await site.store.head("default")).seq + 1))
@@ -90,7 +90,7 @@ async def test_pages_hold_every_entry_once_and_in_order(
 async def test_a_filter_that_fits_little_reads_the_ledger_in_parts(
     ada: httpx2.AsyncClient, told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
-    monkeypatch.setattr(audit, "LOOK_AT", 2)
+    monkeypatch.setattr(audit, "MAX_SCANNED", 2)
     found = [entry["approval_id"] for entry in await pages(ada, kind="approved", order=order)]
     ids = [each["approval_id"] for each in told]
     assert found == (ids if order == "oldest" else ids[::-1])
@@ -150,7 +150,7 @@ async def test_only_admins_take_the_ledger_along(client: As, keys: dict[str, str
 
 
 async def test_the_ledger_of_another_workspace_stays_there(
-    client: As, told: list[dict[str, Any]], parts: Parts, site: Site
+    client: As, told: list[dict[str, Any]], parts: AppServices, site: ServerState
 ) -> None:
     await site.accounts.add_workspace("other")
     strange = client((await make_keys(parts, "other"))["admin"])
@@ -171,14 +171,14 @@ async def ended(asker: httpx2.AsyncClient) -> Any:
     while told["running"] is not None:
         await asyncio.sleep(0.05)
         told = (await asker.get("/api/audit/verification")).json()
-    Verifications.model_validate(told)
+    VerificationStatusJson.model_validate(told)
     return told["last"]
 
 
 # R49
 @pytest.mark.postgres_smoke
 async def test_anybody_who_may_look_has_the_ledger_verified_beside_the_server(
-    client: As, keys: dict[str, str], told: list[dict[str, Any]], site: Site
+    client: As, keys: dict[str, str], told: list[dict[str, Any]], site: ServerState
 ) -> None:
     vic = client(keys["viewer"])
     assert (await vic.get("/api/audit/verification")).json() == {"running": None, "last": None}
@@ -204,7 +204,7 @@ async def test_what_was_altered_is_told_in_words(
 
 # R49
 async def test_a_tail_that_was_cut_since_the_last_look_is_noticed(
-    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place, site: Site
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place, site: ServerState
 ) -> None:
     assert told
     kept = (await site.store.head("default")).seq - 1
@@ -224,30 +224,34 @@ async def test_one_verification_runs_at_a_time(ada: httpx2.AsyncClient, told: li
     assert (await ended(ada))["state"] == "valid"
 
 
-async def test_what_another_workspace_verified_is_its_own(ada: httpx2.AsyncClient, client: As, parts: Parts) -> None:
+async def test_what_another_workspace_verified_is_its_own(
+    ada: httpx2.AsyncClient, client: As, parts: AppServices
+) -> None:
     assert (await verified(ada))["state"] == "valid"
     strange = client((await make_keys(parts, "other"))["viewer"])
     assert (await strange.get("/api/audit/verification")).json() == {"running": None, "last": None}
 
 
-async def test_a_database_that_is_not_there_is_not_made(site: Site, tmp_path: Path) -> None:
+async def test_a_database_that_is_not_there_is_not_made(site: ServerState, tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
-    checks = verifying.Checks(replace(site, settings=Settings(storage=Storage(f"sqlite:///{missing}"))))
+    checks = verifying.VerificationJobs(
+        replace(site, settings=Settings(storage=StorageSettings(f"sqlite:///{missing}")))
+    )
     checks.start("default", "ada")
     last: Any = None
     async with asyncio.timeout(PATIENCE):
         while last is None:
             await asyncio.sleep(0.001)
             last = checks.to_json("default")["last"]
-    assert (last["state"], last["problem"], missing.exists()) == ("failed", verifying.GONE, False)
+    assert (last["state"], last["problem"], missing.exists()) == ("failed", verifying.DATABASE_MISSING, False)
 
 
 async def test_a_check_that_cannot_be_made_says_so(ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "PROGRAM", (sys.executable, "-c", "import sys; sys.stdin.read()"))
+    monkeypatch.setattr(verifying, "WORKER_COMMAND", (sys.executable, "-c", "import sys; sys.stdin.read()"))
     last = await verified(ada)
-    assert (last["state"], last["problem"]) == ("failed", verifying.BROKEN)
-    monkeypatch.setattr(verifying, "PROGRAM", (sys.executable, "-c", "import time; time.sleep(60)"))
-    monkeypatch.setattr(verifying, "LONGEST", 0.2)
+    assert (last["state"], last["problem"]) == ("failed", verifying.JOB_CRASHED)
+    monkeypatch.setattr(verifying, "WORKER_COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
+    monkeypatch.setattr(verifying, "JOB_TIMEOUT", 0.2)
     assert "longer than" in (await verified(ada))["problem"]
 
 

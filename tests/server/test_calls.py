@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -120,7 +120,7 @@ async def test_a_wrong_body_is_refused_with_the_place(client: As, keys: dict[str
 
 
 # R48: nobody gets round "not the requester" by naming somebody else
-async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict[str, str], parts: Parts) -> None:
+async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict[str, str], parts: AppServices) -> None:
     secret = (await parts.accounts.create_key("default", "bobs-bot", "agent", "ada", "bob"))[1]
     agent, ada = client(secret), client(keys["admin"])
     answer = await agent.post("/api/calls", json={**CALL, "initiated_by": "ada"})

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.approval.propose import Proposal, request
+from interlock.app.bootstrap import AppServices
+from interlock.core.approval.propose import Proposal, request_approval
 from interlock.core.call import ToolSpec, redact
 from interlock.core.policy.policy import Ask
-from interlock.core.ports import Begin
+from interlock.core.ports import ProposalTransaction
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock, call
@@ -127,7 +127,9 @@ async def test_what_only_the_agent_calls_secret_has_to_be_acknowledged(
     assert (await decide(bob, told, acknowledged=[ALARM])).json()["status"] == "approved"
 
 
-async def test_secrets_of_a_registered_tool_are_no_finding(client: As, keys: dict[str, str], parts: Parts) -> None:
+async def test_secrets_of_a_registered_tool_are_no_finding(
+    client: As, keys: dict[str, str], parts: AppServices
+) -> None:
     spec = ToolSpec("login", "write", describe="Log in as {user}", secret=("password",))
     outcome = await parts.gate.check(call(args=LOGIN["args"], tool="login"), spec)
     view = await approval(client, keys, {"approval_id": outcome.approval_id})
@@ -135,7 +137,7 @@ async def test_secrets_of_a_registered_tool_are_no_finding(client: As, keys: dic
 
 
 async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
-    client: As, keys: dict[str, str], parts: Parts
+    client: As, keys: dict[str, str], parts: AppServices
 ) -> None:
     """It was stored with a description as its sentence, and with a preview as it came."""
     old = ToolSpec("run_sql", "write", describe="Look at the weather", preview=lambda _: "Sunny.")
@@ -143,7 +145,7 @@ async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
     shown = redact(proposal.args, old, b"key")
     stored = ToolSpec("run_sql", "write", declared=True)
     row = Proposal(ID, "nonce", proposal, stored, shown, "Look at the weather", (), "Sunny.")
-    await parts.store.begin(Begin(row, lambda moment, _: request(row, Ask(), moment)))
+    await parts.store.begin(ProposalTransaction(row, lambda moment, _: request_approval(row, Ask(), moment)))
     view = await approval(client, keys, {"approval_id": ID})
     card = view["card"]
     assert view["sentence"] == card["sentence"] == "Run run_sql: sql = DROP TABLE users"

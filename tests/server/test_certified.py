@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.config.models import Oidc, Server, Settings
-from interlock.server.state import Site
+from interlock.config.models import OidcSettings, ServerSettings, Settings
+from interlock.server.state import ServerState
 from tests.identity import CLIENT, SECRET
 from tests.provider import MISSING, certified, is_installed, sign_in
 from tests.server.conftest import As
@@ -32,7 +32,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def settings(issuer: str) -> Settings:
-    return Settings(server=Server(oidc=Oidc(issuer, CLIENT, SECRET, role="reviewer", teams_claim="groups")))
+    return Settings(
+        server=ServerSettings(oidc=OidcSettings(issuer, CLIENT, SECRET, role="reviewer", teams_claim="groups"))
+    )
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ async def there_and_back(browser: httpx2.AsyncClient, login: str) -> httpx2.Resp
     return await browser.get(await sign_in(left.headers["location"], login))
 
 
-async def test_somebody_new_signs_in(browser: httpx2.AsyncClient, site: Site) -> None:
+async def test_somebody_new_signs_in(browser: httpx2.AsyncClient, site: ServerState) -> None:
     answer = await there_and_back(browser, "ann")
     assert (answer.status_code, answer.headers["location"]) == (303, "/approvals"), answer.text
     me = (await browser.get("/api/me")).json()

@@ -17,12 +17,12 @@ from urllib.parse import urlencode
 import pytest
 from standardwebhooks import Webhook as Standard
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Settings, WorkspaceSettings
-from interlock.core.notify.delivery import Way, new
-from interlock.notify.channel import KINDS, kind_of
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, Settings, WorkspaceSettings
+from interlock.core.notify.delivery import DeliveryTarget, new_delivery
+from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.standins.slack import signed
@@ -49,8 +49,8 @@ class Named(NamedTuple):
 
 @dataclass
 class World:
-    parts: Parts
-    app: Entrance
+    parts: AppServices
+    app: RequestMiddleware
     clock: Clock
 
     async def named(self, workspace: str, channel: str) -> Named:
@@ -58,7 +58,9 @@ class World:
         number = f"{workspace}{channel}"
         approval_id = await pending(self.parts, number, workspace=workspace)
         approval = (await self.parts.store.get(workspace, approval_id)).approval
-        delivery = new(Way(channel), f"of-{approval_id}"[:36], approval, "asked", self.clock(), self.clock())
+        delivery = new_delivery(
+            DeliveryTarget(channel), f"of-{approval_id}"[:36], approval, "asked", self.clock(), self.clock()
+        )
         await self.parts.store.deliveries.add(delivery)
         return Named(workspace, approval_id, delivery.id, approval.args_sha256)
 
@@ -71,12 +73,12 @@ class World:
 
 @pytest.fixture
 def settings() -> Settings:
-    def channels(workspace: str) -> dict[str, Channel]:
+    def channels(workspace: str) -> dict[str, ChannelSettings]:
         secret = SECRETS[workspace]
         hook = {**NOWHERE, "secret": secret, "acts_as": "bob"}
         return {
-            "webhook": Channel("webhook", hook),
-            "slack": Channel("slack", {**NOWHERE, "token": "xoxb-1", "signing_secret": secret}),
+            "webhook": ChannelSettings("webhook", hook),
+            "slack": ChannelSettings("slack", {**NOWHERE, "token": "xoxb-1", "signing_secret": secret}),
         }
 
     theirs = WorkspaceSettings({**channels(THEIRS), "own": channels(THEIRS)["webhook"]})
@@ -84,7 +86,7 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def world(parts: Parts, site: Site, app: Entrance, clock: Clock) -> World:
+async def world(parts: AppServices, site: ServerState, app: RequestMiddleware, clock: Clock) -> World:
     for workspace in (OURS, THEIRS):
         await make_keys(parts, workspace)
         await parts.store.deliveries.bind(workspace, "slack", USER, "bob", "bob")
@@ -138,7 +140,7 @@ def addresses(workspace: str, channel: str) -> list[str]:
 
 
 def test_every_kind_that_can_answer_is_in_the_matrix() -> None:
-    made = {kind: get_type_hints(kind_of(kind).connect)["return"] for kind in KINDS}
+    made = {kind: get_type_hints(load_channel_module(kind).connect)["return"] for kind in CHANNEL_KINDS}
     able = {kind for kind, channel in made.items() if hasattr(channel, "answer")}
     assert able == set(SIGNED)
 

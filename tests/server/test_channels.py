@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.config.models import Channel, Routing, Settings
+from interlock.config.models import ChannelSettings, RoutingSettings, Settings
 from interlock.core.errors import DeliveryFailed
-from interlock.core.notify.message import Message
-from interlock.notify.channel import Gone, Later, Never
-from interlock.notify.dispatcher import Courier
-from interlock.server.state import Site
+from interlock.core.notify.message import Notification
+from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryRejected
+from interlock.notify.dispatcher import Dispatcher
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.support import Clock
@@ -35,16 +35,16 @@ class Room:
     """Somebody else's service, which can be in trouble."""
 
     def __init__(self) -> None:
-        self.heard: list[Message] = []
+        self.heard: list[Notification] = []
         self.trouble: DeliveryFailed | None = None
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         if self.trouble:
             raise self.trouble
         self.heard.append(message)
         return message.id
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         await self.send(message)
         return ref
 
@@ -53,13 +53,13 @@ class Room:
 
 @pytest.fixture
 def settings() -> Settings:
-    channels = {"ops": Channel("pagerduty", NOWHERE), "night": Channel("pagerduty", NOWHERE)}
-    routing = Routing("ops", {"high": ("night", "ops")}, {"finance": ("ops",)})
+    channels = {"ops": ChannelSettings("pagerduty", NOWHERE), "night": ChannelSettings("pagerduty", NOWHERE)}
+    routing = RoutingSettings("ops", {"high": ("night", "ops")}, {"finance": ("ops",)})
     return Settings(channels=channels, routing=routing)
 
 
 @pytest.fixture
-def room(site: Site) -> Room:
+def room(site: ServerState) -> Room:
     """At the other end of `ops`."""
     room = Room()
     site.reach = replace(site.reach, channels={**site.reach.channels, "ops": room})
@@ -67,7 +67,7 @@ def room(site: Site) -> Room:
 
 
 @pytest.fixture
-async def courier(site: Site, room: Room, keys: dict[str, str]) -> Courier:
+async def courier(site: ServerState, room: Room, keys: dict[str, str]) -> Dispatcher:
     """From here on people are told."""
     courier = site.reach.courier()
     await courier.sweep()
@@ -123,9 +123,9 @@ async def test_who_is_nobody_does_not_learn_which_channels_there_are(client: As)
 
 # R25
 async def test_what_waits_and_what_went_wrong_is_shown_and_the_cause_to_admins(
-    client: As, keys: dict[str, str], room: Room, courier: Courier, clock: Clock
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher, clock: Clock
 ) -> None:
-    room.trouble = Later("It is down.")
+    room.trouble = DeliveryDelayed("It is down.")
     await propose(client(keys["agent"]))
     await courier.sweep()
     clock.forward(5_000)
@@ -143,9 +143,9 @@ async def test_what_waits_and_what_went_wrong_is_shown_and_the_cause_to_admins(
 
 # R25
 async def test_a_channel_whose_other_side_is_gone_is_off_until_an_admin_switches_it_on(
-    client: As, keys: dict[str, str], room: Room, courier: Courier, site: Site
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher, site: ServerState
 ) -> None:
-    room.trouble = Gone("The room said that it is gone (410).")
+    room.trouble = ChannelGone("The room said that it is gone (410).")
     await propose(client(keys["agent"]))
     await courier.sweep()
     ops = (await client(keys["viewer"]).get("/api/channels")).json()["items"][1]
@@ -161,9 +161,9 @@ async def test_a_channel_whose_other_side_is_gone_is_off_until_an_admin_switches
 
 # R25
 async def test_what_was_given_up_is_listed_and_sent_again_by_an_admin(
-    client: As, keys: dict[str, str], room: Room, courier: Courier
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher
 ) -> None:
-    room.trouble = Never("The room refused it (400).")
+    room.trouble = DeliveryRejected("The room refused it (400).")
     approval_id = (await propose(client(keys["agent"])))["approval_id"]
     await courier.sweep()
     admin = client(keys["admin"])
@@ -184,9 +184,9 @@ async def test_what_was_given_up_is_listed_and_sent_again_by_an_admin(
 
 
 async def test_what_went_through_a_channel_that_is_not_there_any_more_cannot_be_sent_again(
-    client: As, keys: dict[str, str], room: Room, courier: Courier, site: Site
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher, site: ServerState
 ) -> None:
-    room.trouble = Never("The room refused it (400).")
+    room.trouble = DeliveryRejected("The room refused it (400).")
     await propose(client(keys["agent"]))
     await courier.sweep()
     site.reach = replace(site.reach, channels={})
@@ -197,7 +197,7 @@ async def test_what_went_through_a_channel_that_is_not_there_any_more_cannot_be_
 
 @pytest.mark.postgres_smoke
 async def test_deliveries_are_paged_by_status_and_channel(
-    client: As, keys: dict[str, str], courier: Courier, clock: Clock
+    client: As, keys: dict[str, str], courier: Dispatcher, clock: Clock
 ) -> None:
     for call in range(5):
         await propose(client(keys["agent"]), call_id=str(call))
@@ -218,16 +218,16 @@ async def test_deliveries_are_paged_by_status_and_channel(
 
 # R25
 async def test_messages_are_counted_by_channel_and_by_what_became_of_them(
-    client: As, keys: dict[str, str], room: Room, courier: Courier, clock: Clock
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher, clock: Clock
 ) -> None:
     viewer = client(keys["viewer"])
     await viewer.get("/metrics")  # counters of a workspace begin with the first look
     await propose(client(keys["agent"]), call_id="1")
     await courier.sweep()
-    room.trouble = Never("The room refused it (400).")
+    room.trouble = DeliveryRejected("The room refused it (400).")
     await propose(client(keys["agent"]), call_id="2")
     await courier.sweep()
-    room.trouble = Later("It is down.")
+    room.trouble = DeliveryDelayed("It is down.")
     await propose(client(keys["agent"]), call_id="3")
     await courier.sweep()
     clock.forward(7_000)
@@ -243,9 +243,9 @@ async def test_messages_are_counted_by_channel_and_by_what_became_of_them(
 
 
 async def test_a_server_is_ready_whatever_its_channels_do(
-    client: As, keys: dict[str, str], room: Room, courier: Courier
+    client: As, keys: dict[str, str], room: Room, courier: Dispatcher
 ) -> None:
-    room.trouble = Later("It is down.")
+    room.trouble = DeliveryDelayed("It is down.")
     await propose(client(keys["agent"]))
     await courier.sweep()
     assert (await client().get("/readyz")).status_code == 200

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.chat.prompt import Result, Wish
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.core.chat.prompt import ToolRequest, ToolResult
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import Clock
 
 Keys = dict[str, str]
-PUBLISH = Wish("c1", "cms_publish_post", '{"slug": "hello"}')
-OTHER = Wish("c2", "cms_archive_post", '{"slug": "hello"}')
+PUBLISH = ToolRequest("c1", "cms_publish_post", '{"slug": "hello"}')
+OTHER = ToolRequest("c2", "cms_archive_post", '{"slug": "hello"}')
 
 
-async def asked(app: Entrance, keys: Keys, cards: int = 1) -> tuple[str, str, list[str]]:
+async def asked(app: RequestMiddleware, keys: Keys, cards: int = 1) -> tuple[str, str, list[str]]:
     """The person closes the page once they were asked: thread, last event and cards."""
     stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Publish it").begun()
     while len(found := [event for event in stream.events if event.name == "approval_request"]) < cards:
@@ -26,7 +26,7 @@ async def asked(app: Entrance, keys: Keys, cards: int = 1) -> tuple[str, str, li
     return stream.thread_id, stream.events[-1].id, [event.data["approval"]["id"] for event in found]
 
 
-async def back(app: Entrance, keys: Keys, thread_id: str, last: str) -> Following:
+async def back(app: RequestMiddleware, keys: Keys, thread_id: str, last: str) -> Following:
     stream = await Following(app, keys["reviewer"], "GET", f"/api/threads/{thread_id}/events", last).begun()
     await stream.until("done")
     await stream.leave()
@@ -34,7 +34,7 @@ async def back(app: Entrance, keys: Keys, thread_id: str, last: str) -> Followin
 
 
 async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
-    app: Entrance, site: Site, keys: Keys, client: As
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
 ) -> None:
     async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
         thread_id, last, (card,) = await asked(app, keys)
@@ -53,7 +53,7 @@ async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
 
 
 async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
-    app: Entrance, site: Site, keys: Keys, client: As
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
 ) -> None:
     async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
         _, _, (card,) = await asked(app, keys)
@@ -66,7 +66,7 @@ async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
 
 
 async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
-    app: Entrance, site: Site, parts: Parts, keys: Keys, clock: Clock, client: As
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, clock: Clock, client: As
 ) -> None:
     speaker = Speaker(["Now.", PUBLISH], ["Then not."])
     async with speaking(site, speaker):
@@ -81,14 +81,14 @@ async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
     assert "timed out" in told["approval_resolved"]["reason"]
     result = told["tool_call_result"]["tool_call"]["result"]
     assert (result["success"], result["status"], "timed out" in result["reason"]) == (False, "expired", True)
-    (heard,) = [message for message in speaker.prompts[-1].messages if isinstance(message, Result)]
+    (heard,) = [message for message in speaker.prompts[-1].messages if isinstance(message, ToolResult)]
     assert heard.content == result
     assert (await client(keys["viewer"]).get(f"/api/approvals/{card}")).json()["status"] == "expired"
 
 
 @pytest.mark.parametrize("first", [0, 1])
 async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
-    app: Entrance, site: Site, keys: Keys, client: As, clock: Clock, first: int
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As, clock: Clock, first: int
 ) -> None:
     speaker, person = Speaker(["Both.", PUBLISH, OTHER], ["Done."]), client(keys["reviewer"])
     async with speaking(site, speaker):
@@ -100,13 +100,13 @@ async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
         told = folded((await back(app, keys, thread_id, last)).events)
     names = [name for name, _ in told]
     assert names.count("approval_resolved") == names.count("tool_call_result") == 2
-    results = [message for message in speaker.prompts[-1].messages if isinstance(message, Result)]
+    results = [message for message in speaker.prompts[-1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c1", "c2"]  # whatever came first
 
 
 @pytest.mark.postgres_smoke
 async def test_what_was_decided_in_a_thread_can_be_found_later(  # R8
-    app: Entrance, site: Site, keys: Keys, client: As
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
 ) -> None:
     person = client(keys["reviewer"])
     async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):

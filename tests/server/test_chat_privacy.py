@@ -8,11 +8,11 @@ import json
 import pytest
 
 from interlock.app import audit
-from interlock.app.bootstrap import Parts
-from interlock.core.chat.prompt import Wish
-from interlock.core.ledger.erasure import Erased, Erasure
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.core.chat.prompt import ToolRequest
+from interlock.core.ledger.erasure import Erasure, ErasureResult
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.server.asking import ask
 from tests.server.chats import Following, Speaker, speaking
@@ -21,12 +21,12 @@ from tests.support import ADA, Clock, approve
 
 Keys = dict[str, str]
 PRIVATE = "harriet-vane"
-PUBLISH = Wish("c1", "cms_publish_post", f'{{"slug": "{PRIVATE}"}}')
-DELETE = Wish("c2", "cms_delete_page", f'{{"slug": "{PRIVATE}"}}')
+PUBLISH = ToolRequest("c1", "cms_publish_post", f'{{"slug": "{PRIVATE}"}}')
+DELETE = ToolRequest("c2", "cms_delete_page", f'{{"slug": "{PRIVATE}"}}')
 
 
-async def erase(parts: Parts, scope: str, what: str, *, dry_run: bool = False) -> Erased:
-    total, erasure = Erased(), Erasure(scope, what, "they asked for it")  # type: ignore[arg-type]
+async def erase(parts: AppServices, scope: str, what: str, *, dry_run: bool = False) -> ErasureResult:
+    total, erasure = ErasureResult(), Erasure(scope, what, "they asked for it")  # type: ignore[arg-type]
     async for erased in parts.inbox.erase("default", erasure, ADA, dry_run=dry_run):
         total += erased
     return total
@@ -44,7 +44,7 @@ def places_of(place: Place, needle: str) -> set[str]:
 
 
 @pytest.fixture
-async def thread_id(app: Entrance, site: Site, parts: Parts, keys: Keys) -> str:
+async def thread_id(app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys) -> str:
     """Somebody's name in every place that can hold one: words, arguments, results, and an answer to a question."""
     turns = [[f"About {PRIVATE}.", PUBLISH], ["Done.", DELETE], [f"Shall I delete {PRIVATE}?"], ["I left it."]]
     async with speaking(site, Speaker(*turns)):
@@ -60,7 +60,7 @@ async def thread_id(app: Entrance, site: Site, parts: Parts, keys: Keys) -> str:
 
 
 async def test_no_word_of_a_thread_is_in_the_ledger_or_its_stream(  # R48
-    app: Entrance, parts: Parts, keys: Keys, client: As, thread_id: str, place: Place
+    app: RequestMiddleware, parts: AppServices, keys: Keys, client: As, thread_id: str, place: Place
 ) -> None:
     admin = client(keys["admin"])
     listed = (await admin.get("/api/audit?limit=500")).json()["items"]
@@ -76,7 +76,7 @@ async def test_no_word_of_a_thread_is_in_the_ledger_or_its_stream(  # R48
 
 @pytest.mark.postgres_smoke
 async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
-    site: Site, parts: Parts, keys: Keys, client: As, thread_id: str, place: Place
+    site: ServerState, parts: AppServices, keys: Keys, client: As, thread_id: str, place: Place
 ) -> None:
     assert {"lines", "threads", "payloads"} <= places_of(place, PRIVATE)
     would = await erase(parts, "thread", thread_id, dry_run=True)
@@ -87,11 +87,11 @@ async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
     shown = (await client(keys["reviewer"]).get(f"/api/threads/{thread_id}")).json()
     assert (shown["title"], shown["user"], shown["status"], shown["confirmation"]) == ("", "bob", "idle", None)
     assert [(line["kind"], line["actor"]) for line in shown["lines"]] == [("erased", "ada")]
-    assert await erase(parts, "thread", thread_id) == Erased()
+    assert await erase(parts, "thread", thread_id) == ErasureResult()
 
 
 async def test_a_person_who_is_erased_takes_their_threads_along(  # R41
-    parts: Parts, keys: Keys, thread_id: str, place: Place
+    parts: AppServices, keys: Keys, thread_id: str, place: Place
 ) -> None:
     done = await erase(parts, "person", "bob")
     assert (done.threads, done.open) == (1, ())
@@ -99,7 +99,9 @@ async def test_a_person_who_is_erased_takes_their_threads_along(  # R41
     assert (await audit.verify(parts.store, "default")).faults == ()
 
 
-async def test_a_thread_at_work_is_left_and_named(app: Entrance, site: Site, parts: Parts, keys: Keys) -> None:
+async def test_a_thread_at_work_is_left_and_named(
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys
+) -> None:
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Hello", go_on, "."])):
         stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Hello").begun()
@@ -112,7 +114,7 @@ async def test_a_thread_at_work_is_left_and_named(app: Entrance, site: Site, par
 
 
 async def test_an_erased_thread_goes_on_with_what_is_said_next(
-    app: Entrance, site: Site, parts: Parts, keys: Keys, thread_id: str
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, thread_id: str
 ) -> None:
     await erase(parts, "thread", thread_id)
     speaker = Speaker(["Who are you?"])
@@ -124,7 +126,7 @@ async def test_an_erased_thread_goes_on_with_what_is_said_next(
 
 
 async def test_what_is_sent_again_after_an_erasure_is_not_said_again(
-    app: Entrance, parts: Parts, keys: Keys, thread_id: str, site: Site
+    app: RequestMiddleware, parts: AppServices, keys: Keys, thread_id: str, site: ServerState
 ) -> None:
     await erase(parts, "thread", thread_id)
     again = Following(app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE)
@@ -134,7 +136,7 @@ async def test_what_is_sent_again_after_an_erasure_is_not_said_again(
 
 
 async def test_age_takes_what_people_decided_and_leaves_the_thread(  # R41
-    parts: Parts, clock: Clock, thread_id: str, place: Place
+    parts: AppServices, clock: Clock, thread_id: str, place: Place
 ) -> None:
     clock.forward(30 * 86_400_000)
     while await parts.store.forget(86_400_000) is not None:

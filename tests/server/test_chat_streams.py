@@ -6,31 +6,31 @@ import asyncio
 
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.chat.prompt import Wish
+from interlock.app.bootstrap import AppServices
+from interlock.core.chat.prompt import ToolRequest
 from interlock.core.errors import ModelFailed
 from interlock.server.middleware import request as entrance
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from interlock.server.streams import thread_stream as readers
 from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve
 
 Keys = dict[str, str]
-LIST = Wish("c1", "cms_list_posts", "{}")
-PUBLISH = Wish("c2", "cms_publish_post", '{"slug": "hello"}')
+LIST = ToolRequest("c1", "cms_list_posts", "{}")
+PUBLISH = ToolRequest("c2", "cms_publish_post", '{"slug": "hello"}')
 
 
-def said(app: Entrance, key: str, message: str = "Hello", **more: object) -> Following:
+def said(app: RequestMiddleware, key: str, message: str = "Hello", **more: object) -> Following:
     return Following(app, key, "POST", "/api/chat", message=message, **more)
 
 
-def followed(app: Entrance, key: str, thread_id: str, last: str = "") -> Following:
+def followed(app: RequestMiddleware, key: str, thread_id: str, last: str = "") -> Following:
     return Following(app, key, "GET", f"/api/threads/{thread_id}/events", last)
 
 
-async def a_turn(app: Entrance, site: Site, parts: Parts, key: str) -> tuple[str, list[Event]]:
+async def a_turn(app: RequestMiddleware, site: ServerState, parts: AppServices, key: str) -> tuple[str, list[Event]]:
     """One with words, a free call, one that a person approves, and more words."""
     speaker = Speaker(["Let me ", "see.", LIST], ["And ", "now this.", PUBLISH], ["All ", "done."])
     async with speaking(site, speaker):
@@ -43,7 +43,7 @@ async def a_turn(app: Entrance, site: Site, parts: Parts, key: str) -> tuple[str
 
 
 async def test_a_message_is_told_until_its_turn_is_over(  # R3, R4
-    app: Entrance, site: Site, parts: Parts, keys: Keys
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys
 ) -> None:
     thread_id, events = await a_turn(app, site, parts, keys["reviewer"])
     told = folded(events)
@@ -57,7 +57,7 @@ async def test_a_message_is_told_until_its_turn_is_over(  # R3, R4
 
 
 async def test_a_stream_that_is_cut_after_any_event_goes_on_with_the_next(  # R3
-    app: Entrance, site: Site, parts: Parts, keys: Keys
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys
 ) -> None:
     key = keys["reviewer"]
     thread_id, events = await a_turn(app, site, parts, key)
@@ -74,10 +74,10 @@ async def test_a_stream_that_is_cut_after_any_event_goes_on_with_the_next(  # R3
 
 @pytest.mark.parametrize("failing", [False, True])
 async def test_a_reader_who_hangs_up_after_each_event_gets_the_same_as_one_who_stays(  # R3
-    app: Entrance, site: Site, keys: Keys, clock: Clock, *, failing: bool
+    app: RequestMiddleware, site: ServerState, keys: Keys, clock: Clock, *, failing: bool
 ) -> None:
     key, steps = keys["reviewer"], [asyncio.Event() for _ in range(6)]
-    first: list[list[str | asyncio.Event | ModelFailed | Wish]] = (
+    first: list[list[str | asyncio.Event | ModelFailed | ToolRequest]] = (
         [["Wro", steps[0], "ng ", steps[1], ModelFailed("The line broke.", again=True)]] if failing else []
     )
     turns = [*first, ["One ", steps[2], "two ", steps[3], "three.", LIST], ["Four", steps[4], " five.", steps[5]]]
@@ -99,7 +99,7 @@ async def test_a_reader_who_hangs_up_after_each_event_gets_the_same_as_one_who_s
 
 
 @pytest.mark.postgres_smoke
-async def test_words_come_while_they_are_said(app: Entrance, site: Site, keys: Keys) -> None:  # R4
+async def test_words_come_while_they_are_said(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:  # R4
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()
@@ -109,7 +109,9 @@ async def test_words_come_while_they_are_said(app: Entrance, site: Site, keys: K
         assert (await stream.ended())[-1].name == "done"
 
 
-async def test_two_readers_see_the_same(app: Entrance, site: Site, parts: Parts, keys: Keys) -> None:  # R3
+async def test_two_readers_see_the_same(
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys
+) -> None:  # R3
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Let ", go_on, "me see.", PUBLISH], ["Done."])):
         stream = await said(app, keys["reviewer"]).begun()
@@ -124,7 +126,9 @@ async def test_two_readers_see_the_same(app: Entrance, site: Site, parts: Parts,
             await each.leave()
 
 
-async def test_a_model_that_cannot_be_reached_ends_with_an_error(app: Entrance, site: Site, keys: Keys) -> None:
+async def test_a_model_that_cannot_be_reached_ends_with_an_error(
+    app: RequestMiddleware, site: ServerState, keys: Keys
+) -> None:
     async with speaking(site, Speaker([ModelFailed("No such model.", again=False)], ["Here I am."])):  # R4
         stream = await said(app, keys["reviewer"]).begun()
         last = (await stream.ended())[-1]
@@ -136,7 +140,7 @@ async def test_a_model_that_cannot_be_reached_ends_with_an_error(app: Entrance, 
 
 
 async def test_another_persons_thread_is_as_unknown_as_none(  # R48
-    app: Entrance, site: Site, parts: Parts, keys: Keys, client: As
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, client: As
 ) -> None:
     thread_id, _ = await a_turn(app, site, parts, keys["reviewer"])
     await parts.accounts.add_user("default", "eve", "reviewer", "test")
@@ -157,7 +161,7 @@ async def test_another_persons_thread_is_as_unknown_as_none(  # R48
 
 
 async def test_a_place_that_a_thread_does_not_have_is_refused(
-    app: Entrance, site: Site, parts: Parts, keys: Keys, client: As
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, client: As
 ) -> None:
     thread_id, _ = await a_turn(app, site, parts, keys["reviewer"])
     for last in ("999.0", "x", "1.2.3", "-1"):
@@ -167,7 +171,7 @@ async def test_a_place_that_a_thread_does_not_have_is_refused(
 
 
 async def test_a_stream_shows_that_it_lives(
-    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "TICK", 0.01)
     async with speaking(site, Speaker(["Hello."])):
@@ -180,7 +184,7 @@ async def test_a_stream_shows_that_it_lives(
 
 
 async def test_a_revoked_key_ends_its_streams(
-    app: Entrance, site: Site, parts: Parts, keys: Keys, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R48
     monkeypatch.setattr(readers, "TICK", 0.01)
     async with speaking(site, Speaker(["Hello."])):
@@ -194,7 +198,9 @@ async def test_a_revoked_key_ends_its_streams(
     assert idle.text.endswith(": Sign in again.\n\n")
 
 
-async def test_a_server_that_stops_sends_its_readers_away(app: Entrance, site: Site, keys: Keys, client: As) -> None:
+async def test_a_server_that_stops_sends_its_readers_away(
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
+) -> None:
     never = asyncio.Event()
     async with speaking(site, Speaker(["Hello", never])):
         stream = await said(app, keys["reviewer"]).begun()
@@ -208,7 +214,7 @@ async def test_a_server_that_stops_sends_its_readers_away(app: Entrance, site: S
 
 
 async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
-    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "STALLED", 0.05)
     go_on = asyncio.Event()
@@ -224,7 +230,7 @@ async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
 
 
 async def test_a_stream_outlives_the_time_that_an_answer_may_take(
-    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "TICK", 0.01)
     loop, go_on = asyncio.get_running_loop(), asyncio.Event()  # the loop is of this test alone
@@ -232,16 +238,16 @@ async def test_a_stream_outlives_the_time_that_an_answer_may_take(
         stream = await said(app, keys["reviewer"]).begun()
         await stream.next()
         real_time, beats = loop.time, stream.beats
-        loop.time = lambda: real_time() + entrance.LONGEST  # type: ignore[method-assign]  # every deadline has passed
+        loop.time = lambda: real_time() + entrance.RESPONSE_TIMEOUT  # type: ignore[method-assign]  # every deadline has passed
         await stream.until_true(lambda: stream.beats > beats + 1)
         go_on.set()
         assert (await stream.ended())[-1].name == "done"
 
 
 async def test_as_many_streams_as_there_is_room_for(
-    app: Entrance, site: Site, keys: Keys, client: As, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, client: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "MOST_STREAMS", 1)
+    monkeypatch.setattr(readers, "MAX_STREAMS", 1)
     async with speaking(site, Speaker(["Hello."], ["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.ended()
@@ -254,7 +260,9 @@ async def test_as_many_streams_as_there_is_room_for(
     assert site.meters.streams == 0
 
 
-async def test_whoever_waits_costs_no_task_beside_their_connection(app: Entrance, site: Site, keys: Keys) -> None:
+async def test_whoever_waits_costs_no_task_beside_their_connection(
+    app: RequestMiddleware, site: ServerState, keys: Keys
+) -> None:
     async with speaking(site, Speaker(["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         last = (await stream.ended())[-1].id

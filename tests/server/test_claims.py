@@ -11,18 +11,18 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
-from interlock.core.identity import Bindings
+from interlock.core.identity import KeyBindings
 from interlock.runtime.durations import rfc3339
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock
 
 CALL = {"tool": "run_sql", "args": {"sql": "DROP TABLE users"}, "run_id": "run", "call_id": "c1"}
 
 
-async def put_policy(site: Site, text: str) -> None:
+async def put_policy(site: ServerState, text: str) -> None:
     await site.workspaces.put_policy("default", f"version: 1\n{text}", "ada")
 
 
@@ -39,7 +39,9 @@ rules:
 """
 
 
-async def test_a_proposal_approves_nothing_where_silence_does(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_a_proposal_approves_nothing_where_silence_does(
+    client: As, keys: dict[str, str], site: ServerState
+) -> None:
     await put_policy(site, SILENCE_APPROVES)
     agent = client(keys["agent"])
     told = await propose(agent, expires_in="0s")
@@ -49,7 +51,9 @@ async def test_a_proposal_approves_nothing_where_silence_does(client: As, keys: 
     assert (refused.status_code, refused.json()["error"]) == (409, "not_approved")
 
 
-async def test_nor_does_the_expiry_of_a_request(client: As, keys: dict[str, str], site: Site, clock: Clock) -> None:
+async def test_nor_does_the_expiry_of_a_request(
+    client: As, keys: dict[str, str], site: ServerState, clock: Clock
+) -> None:
     await put_policy(site, SILENCE_APPROVES)
     body = {"requestId": str(uuid4()), "actionType": "run_sql", "payload": {}, "metadata": {}}
     until = (await client(keys["agent"]).post("/requests", json=body)).json()["expiresAt"]
@@ -75,7 +79,7 @@ async def test_no_call_takes_the_rejection_away(client: As, keys: dict[str, str]
     ],
 )
 async def test_a_registered_tool_is_no_read_because_its_caller_says_so(
-    client: As, keys: dict[str, str], site: Site, tool: str, args: dict[str, object]
+    client: As, keys: dict[str, str], site: ServerState, tool: str, args: dict[str, object]
 ) -> None:
     await put_policy(site, "rules:\n  - {name: reads are free, effect: read, then: allow}\n")
     told = await propose(client(keys["agent"]), tool=tool, args=args, effect="read")
@@ -84,7 +88,7 @@ async def test_a_registered_tool_is_no_read_because_its_caller_says_so(
 
 
 async def test_a_tool_that_a_rule_denies_is_denied_whatever_it_calls_itself(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     await put_policy(
         site,
@@ -106,7 +110,7 @@ async def test_a_switch_from_outside_lifts_nothing_and_says_where_it_would(clien
     assert "tool_approvals" in " ".join(told["warnings"])
 
 
-async def test_a_claimed_name_opens_no_rule(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_a_claimed_name_opens_no_rule(client: As, keys: dict[str, str], site: ServerState) -> None:
     await put_policy(
         site,
         "rules:\n  - {name: billing pays, agents: [billing], then: allow}\n"
@@ -124,7 +128,7 @@ async def test_a_claimed_name_opens_no_rule(client: As, keys: dict[str, str], si
 
 
 async def test_a_grant_for_an_agent_covers_no_call_that_only_claims_its_name(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await propose(agent, effect="write", agent="billing")
@@ -151,7 +155,7 @@ async def test_a_claimed_idempotence_gives_one_start(client: As, keys: dict[str,
     "tool", ["fund_transf\u0435r", "fund_transfer ", "fund\u200b_transfer", "cms_delete_p\u043est"]
 )
 async def test_a_name_that_looks_like_a_known_one_is_denied_on_record(
-    client: As, keys: dict[str, str], site: Site, parts: Parts, tool: str
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices, tool: str
 ) -> None:
     await put_policy(site, "rules:\n  - {name: money, tools: [fund_transfer], then: ask, quorum: 2}\n")
     told = await propose(client(keys["agent"]), tool=tool, effect="read")
@@ -171,7 +175,7 @@ MIXED = {
 
 @pytest.mark.parametrize("what", MIXED)
 async def test_a_name_that_mixes_alphabets_is_denied_on_record(
-    client: As, keys: dict[str, str], parts: Parts, what: str
+    client: As, keys: dict[str, str], parts: AppServices, what: str
 ) -> None:
     told = await propose(client(keys["agent"]), **MIXED[what])
     assert (told["outcome"], told["status"]) == ("refused", "denied")
@@ -180,7 +184,9 @@ async def test_a_name_that_mixes_alphabets_is_denied_on_record(
     assert entries[-1].kind == "denied"
 
 
-async def test_names_that_somebody_here_gave_may_mix_alphabets(client: As, parts: Parts, site: Site) -> None:
+async def test_names_that_somebody_here_gave_may_mix_alphabets(
+    client: As, parts: AppServices, site: ServerState
+) -> None:
     await parts.accounts.add_user("default", "b\u2d54b", "reviewer", "ada")
     await site.workspaces.refresh("default")
     agent = client(await bound(parts, agents=("b\u2d54t",), requester="b\u2d54b"))
@@ -189,7 +195,7 @@ async def test_names_that_somebody_here_gave_may_mix_alphabets(client: As, parts
 
 
 async def test_a_plain_name_that_looks_like_a_known_one_in_other_letters_is_denied_too(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     """As seen from the other side: the account or the pin has the Cyrillic letter, the call the Latin one."""
     cyrillic = "\u0410nna"
@@ -214,7 +220,7 @@ rules:
 
 
 async def test_an_excluded_requester_stays_excluded_under_other_spellings(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     await put_policy(site, FOUR_EYES)
     await parts.accounts.change_user("default", "bob", "ada", email="bob@example.com")
@@ -229,7 +235,7 @@ async def test_an_excluded_requester_stays_excluded_under_other_spellings(
 
 
 async def test_where_the_requester_is_not_known_one_more_person_has_to_approve(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     await put_policy(site, FOUR_EYES)
     for claims in ({}, {"initiated_by": "somebody else"}):
@@ -239,7 +245,7 @@ async def test_where_the_requester_is_not_known_one_more_person_has_to_approve(
         assert any("one more person" in fact["text"] for fact in shown["card"]["facts"])
 
 
-async def test_another_agents_call_is_not_there(client: As, keys: dict[str, str], parts: Parts) -> None:
+async def test_another_agents_call_is_not_there(client: As, keys: dict[str, str], parts: AppServices) -> None:
     _, other = await parts.accounts.create_key("default", "other", "agent", "ada")
     mine, theirs = client(keys["agent"]), client(other)
     told = await propose(mine, call_id="one", secret=["/sql"])
@@ -266,7 +272,7 @@ async def test_people_see_the_calls_of_all_agents(client: As, keys: dict[str, st
 
 
 async def test_a_team_that_is_only_claimed_with_its_person_opens_nothing(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     await put_policy(site, "rules:\n  - {name: finance may, teams: [finance], then: allow}\n")
     told = await propose(client(keys["agent"]), effect="write", initiated_by="bob")
@@ -277,13 +283,13 @@ async def test_a_team_that_is_only_claimed_with_its_person_opens_nothing(
 # Keys that are bound
 
 
-async def bound(parts: Parts, **bindings: Any) -> str:
-    _, key = await parts.accounts.create_key("default", "bound", "agent", "ada", "", Bindings(**bindings))
+async def bound(parts: AppServices, **bindings: Any) -> str:
+    _, key = await parts.accounts.create_key("default", "bound", "agent", "ada", "", KeyBindings(**bindings))
     return key
 
 
 async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     await put_policy(site, "rules:\n  - {name: billing pays, agents: [billing], then: allow}\n")
     agent = client(await bound(parts, agents=("billing",)))
@@ -299,7 +305,7 @@ async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
 
 
 async def test_a_key_with_several_agents_that_names_none_gets_the_strictest_verdict(
-    client: As, site: Site, parts: Parts
+    client: As, site: ServerState, parts: AppServices
 ) -> None:
     await put_policy(
         site,
@@ -311,7 +317,7 @@ async def test_a_key_with_several_agents_that_names_none_gets_the_strictest_verd
     assert (await propose(agent, effect="write", agent="billing"))["outcome"] == "proceed"
 
 
-async def test_a_key_for_certain_tools_proposes_no_others(client: As, parts: Parts) -> None:
+async def test_a_key_for_certain_tools_proposes_no_others(client: As, parts: AppServices) -> None:
     agent = client(await bound(parts, tools=("run_*",)))
     assert (await propose(agent))["outcome"] == "waiting"
     refused = await agent.post("/api/calls", json={**CALL, "tool": "pay", "call_id": "c9"})
@@ -333,7 +339,13 @@ async def test_a_key_for_certain_tools_proposes_no_others(client: As, parts: Par
     ],
 )
 async def test_a_key_that_vouches_for_the_requester_costs_nobody_more(
-    client: As, keys: dict[str, str], site: Site, parts: Parts, requester: str, claims: dict[str, str], need: int
+    client: As,
+    keys: dict[str, str],
+    site: ServerState,
+    parts: AppServices,
+    requester: str,
+    claims: dict[str, str],
+    need: int,
 ) -> None:
     await put_policy(site, FOUR_EYES)
     told = await propose(client(await bound(parts, requester=requester)), **claims)
@@ -343,7 +355,7 @@ async def test_a_key_that_vouches_for_the_requester_costs_nobody_more(
 
 
 async def test_a_requester_who_was_removed_is_only_a_name(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     """Neither by their teams nor by their name, also for a key that vouches for whom it names."""
     await parts.accounts.add_user("default", "olga", "viewer", "ada", teams=frozenset({"ops"}))
@@ -365,20 +377,22 @@ async def test_a_requester_who_was_removed_is_only_a_name(
     assert (await propose(agent, initiated_by="olga", effect="write", tool="drop"))["outcome"] == "waiting"
 
 
-async def test_a_key_of_nobody_takes_no_requester(client: As, parts: Parts) -> None:
+async def test_a_key_of_nobody_takes_no_requester(client: As, parts: AppServices) -> None:
     agent = client(await bound(parts, requester="none"))
     refused = await agent.post("/api/calls", json={**CALL, "initiated_by": "bob"})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
 
 
-async def test_another_key_of_the_same_agent_goes_on_with_its_calls(client: As, parts: Parts) -> None:
+async def test_another_key_of_the_same_agent_goes_on_with_its_calls(client: As, parts: AppServices) -> None:
     first, second = client(await bound(parts, agents=("billing",))), client(await bound(parts, agents=("billing",)))
     told = await propose(first, call_id="one")
     assert (await second.get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
     assert (await propose(second, call_id="one"))["approval_id"] == told["approval_id"]
 
 
-async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_both(client: As, parts: Parts) -> None:
+async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_both(
+    client: As, parts: AppServices
+) -> None:
     both, one = client(await bound(parts, agents=("a", "b"))), client(await bound(parts, agents=("a|b",)))
     theirs, own = await propose(both), await propose(one)
     assert (await one.get(f"/api/calls/{theirs['approval_id']}")).status_code == 404
@@ -387,7 +401,7 @@ async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_bot
 
 
 async def test_a_rotated_key_goes_on_with_the_calls_of_the_one_before(
-    client: As, keys: dict[str, str], parts: Parts
+    client: As, keys: dict[str, str], parts: AppServices
 ) -> None:
     key, secret = await parts.accounts.create_key("default", "unbound", "agent", "ada")
     told = await propose(client(secret), call_id="one")
@@ -406,7 +420,9 @@ async def test_the_agent_that_calls_is_the_last_of_its_path(client: As, keys: di
     assert (shown["agent"], shown["agent_path"]) == ("research", ["me", "research"])
 
 
-async def test_answers_are_kept_by_whose_the_calls_are_and_not_by_the_name_of_a_key(client: As, parts: Parts) -> None:
+async def test_answers_are_kept_by_whose_the_calls_are_and_not_by_the_name_of_a_key(
+    client: As, parts: AppServices
+) -> None:
     first, second = client(await bound(parts, agents=("billing",))), client(await bound(parts, agents=("research",)))
     headers = {"idempotency-key": "k1"}
     answers = [await each.post("/api/calls", json=CALL, headers=headers) for each in (first, second)]
@@ -419,7 +435,7 @@ async def test_answers_are_kept_by_whose_the_calls_are_and_not_by_the_name_of_a_
 
 
 async def test_no_interface_shortens_the_time_after_which_silence_approves(
-    client: As, keys: dict[str, str], site: Site, clock: Clock
+    client: As, keys: dict[str, str], site: ServerState, clock: Clock
 ) -> None:
     await put_policy(
         site, "rules:\n  - {name: slow, then: ask, on_expiry: approve, expires_in: {queue: 1h, paused: 2s, chat: 2s}}\n"
@@ -434,7 +450,9 @@ async def test_no_interface_shortens_the_time_after_which_silence_approves(
     assert found[0]["expires_at"] == later
 
 
-async def test_the_ledger_does_not_repeat_a_claimed_idempotence(client: As, keys: dict[str, str], parts: Parts) -> None:
+async def test_the_ledger_does_not_repeat_a_claimed_idempotence(
+    client: As, keys: dict[str, str], parts: AppServices
+) -> None:
     await propose(client(keys["agent"]), idempotent=True)
     entries = [entry async for page in parts.store.entries("default") for entry in page]
     assert '"idempotent":false' in next(entry.data for entry in entries if entry.kind == "proposed")
@@ -452,7 +470,7 @@ async def test_the_ledger_does_not_repeat_a_claimed_idempotence(client: As, keys
 )
 @pytest.mark.parametrize("said", ["bob", "bob@example.com"])
 async def test_a_rule_that_denies_somebody_knows_them_by_name_and_address(
-    client: As, keys: dict[str, str], site: Site, parts: Parts, rule: str, said: str
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices, rule: str, said: str
 ) -> None:
     await parts.accounts.change_user("default", "bob", "ada", email="bob@example.com")
     await put_policy(site, f"rules:\n  - {{name: not for them, {rule}, then: deny, reason: No.}}\n")
@@ -471,7 +489,7 @@ async def test_a_name_with_marks_or_pictures_is_a_name(client: As, keys: dict[st
 
 
 async def test_nobody_edits_what_a_program_runs_by_itself(
-    client: As, keys: dict[str, str], parts: Parts, site: Site
+    client: As, keys: dict[str, str], parts: AppServices, site: ServerState
 ) -> None:
     """HumanLayer's program runs the arguments that it has, also of a tool that is registered or pinned."""
     await parts.store.pin("default", [ToolSpec("send", "write")], "", "ada")
@@ -490,7 +508,7 @@ DISTRUSTS = "defaults: {trust_declared: false}\n"
 
 @pytest.mark.parametrize("policy", [NAMED, DISTRUSTS])
 async def test_an_effect_that_is_not_believed_lowers_no_risk(
-    client: As, keys: dict[str, str], site: Site, policy: str
+    client: As, keys: dict[str, str], site: ServerState, policy: str
 ) -> None:
     await put_policy(site, policy)
     agent, bob = client(keys["agent"]), client(keys["reviewer"])

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from interlock.server.http import Answer, Receive, Scope, Send, send_answer
-from interlock.server.serve import MAX_HEAD, Connection
+from interlock.server.http import HttpResponse, Receive, Scope, Send, send_response
+from interlock.server.serve import MAX_HEAD_BYTES, HttpConnection
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 Connect = Callable[[], Any]
@@ -21,21 +21,21 @@ Connect = Callable[[], Any]
 
 async def app(scope: Scope, _: Receive, send: Send) -> None:
     if scope["type"] == "http":
-        await send_answer(send, Answer(200, b'"ok"'))
+        await send_response(send, HttpResponse(200, b'"ok"'))
 
 
-class Small(Connection):
+class Small(HttpConnection):
     most = 3
 
 
-class Impatient(Connection):
+class Impatient(HttpConnection):
     """For heads that do not come: what does come could be late on a busy machine."""
 
     head_seconds = 0.2
 
 
 @asynccontextmanager
-async def served(protocol: type[Connection]) -> AsyncIterator[int]:
+async def served(protocol: type[HttpConnection]) -> AsyncIterator[int]:
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None, timeout_keep_alive=3_600)
     server = uvicorn.Server(config)
@@ -87,7 +87,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(impatient: int, parts
 
 
 async def test_a_second_head_that_does_not_come_is_not_waited_for_either() -> None:
-    class Tiring(Connection):
+    class Tiring(HttpConnection):
         """Patient until the first answer is there."""
 
     async with served(Tiring) as port:
@@ -114,8 +114,8 @@ async def test_dripping_does_not_help(impatient: int) -> None:
 
 
 async def test_a_head_has_an_end() -> None:
-    async with served(Connection) as port:
-        raw = await exchange(port, b"GET / HTTP/1.1\r\nhost: x\r\nlong: ", b"x" * (MAX_HEAD + 1))
+    async with served(HttpConnection) as port:
+        raw = await exchange(port, b"GET / HTTP/1.1\r\nhost: x\r\nlong: ", b"x" * (MAX_HEAD_BYTES + 1))
     assert error_of(raw) == (431, "head_too_large")
 
 

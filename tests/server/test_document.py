@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from interlock.server.models import Shown
+from interlock.server.models import ApprovalJson
 from interlock.server.openapi.document import Document, body_models, operations
-from interlock.server.openapi.reference import handbook
+from interlock.server.openapi.reference import render_markdown
 from tests.places import File
 from tests.server.conftest import As
 from tests.server.test_calls import propose
@@ -82,7 +82,7 @@ async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict
     assert fits(document, schema, told)
     shown = (await client(keys["viewer"]).get(f"/api/approvals/{told['approval_id']}")).json()
     assert fits(document, {"$ref": "#/components/schemas/Shown"}, shown)
-    assert set(shown) == {field.alias or name for name, field in Shown.model_fields.items()}
+    assert set(shown) == {field.alias or name for name, field in ApprovalJson.model_fields.items()}
 
 
 async def test_the_page_is_plain_and_has_every_route(client: As, document: Document) -> None:
@@ -101,4 +101,4 @@ async def test_the_page_is_plain_and_has_every_route(client: As, document: Docum
 
 async def test_the_handbook_is_up_to_date(document: Document) -> None:
     stored = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
-    assert handbook(document) == stored, "run: python -m interlock.server.openapi.reference > docs/http.md"
+    assert render_markdown(document) == stored, "run: python -m interlock.server.openapi.reference > docs/http.md"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.erasure import Erasure
 from interlock.presenters.approval import entry_json
-from interlock.server.http import App, Message
-from interlock.server.state import Site
+from interlock.server.http import AsgiApp, AsgiMessage
+from interlock.server.state import ServerState
 from interlock.server.streams import ledger_stream as tail
 from interlock.server.streams import sse
 from tests.server.chats import PATIENCE
@@ -30,7 +30,7 @@ Event = tuple[int, str, Any]
 class Reader:
     """Whoever opened the stream. While it is `stalled`, it takes nothing, as a connection whose buffers are full."""
 
-    def __init__(self, app: App, key: str, query: str = "", last: str = "") -> None:
+    def __init__(self, app: AsgiApp, key: str, query: str = "", last: str = "") -> None:
         who = (b"authorization", f"Bearer {key}".encode()) if key.startswith("ilk_") else (b"cookie", key.encode())
         headers = [(b"host", b"127.0.0.1"), who]
         if last:
@@ -98,7 +98,7 @@ class Reader:
     def seqs(self) -> list[int]:
         return [seq for seq, _, _ in self.events]
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: AsgiMessage) -> None:
         if not self._takes.is_set():
             await self._takes.wait()
         if self._gone.is_set():
@@ -111,7 +111,7 @@ class Reader:
         if message["type"] == "http.response.body" and not message.get("more_body"):
             self._gone.set()
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> AsgiMessage:
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
@@ -128,7 +128,7 @@ Open = Callable[..., Reader]
 
 
 @pytest.fixture
-async def listen(app: App) -> AsyncIterator[Open]:
+async def listen(app: AsgiApp) -> AsyncIterator[Open]:
     readers: list[Reader] = []
 
     def opened(key: str, query: str = "", last: str = "") -> Reader:
@@ -146,11 +146,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "TICK", 0.01)
 
 
-async def ledger(parts: Parts, workspace: str = "default") -> list[Entry]:
+async def ledger(parts: AppServices, workspace: str = "default") -> list[Entry]:
     return [entry async for page in parts.store.entries(workspace) for entry in page]
 
 
-async def work(parts: Parts, count: int, name: str = "c") -> None:
+async def work(parts: AppServices, count: int, name: str = "c") -> None:
     """Calls that are asked about and approved: two events each."""
     for number in range(count):
         await approve(parts, await pending(parts, f"{name}{number}"))
@@ -159,7 +159,7 @@ async def work(parts: Parts, count: int, name: str = "c") -> None:
 # R4
 @pytest.mark.postgres_smoke
 async def test_from_any_point_every_event_comes_once_and_in_order(
-    parts: Parts, keys: dict[str, str], listen: Open
+    parts: AppServices, keys: dict[str, str], listen: Open
 ) -> None:
     await work(parts, 5)
     entries = await ledger(parts)
@@ -174,7 +174,7 @@ async def test_from_any_point_every_event_comes_once_and_in_order(
         assert reader.seqs == list(range(after + 1, len(entries) + 1))
 
 
-async def test_without_a_point_only_what_is_new_comes(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_without_a_point_only_what_is_new_comes(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     await work(parts, 2)
     before = len(await ledger(parts))
     reader = listen(keys["viewer"])
@@ -189,7 +189,7 @@ async def test_without_a_point_only_what_is_new_comes(parts: Parts, keys: dict[s
     assert events[1][2]["data"]["status"] == "approved"
 
 
-async def test_the_header_is_newer_than_the_address(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_the_header_is_newer_than_the_address(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     await work(parts, 3)
     newest = len(await ledger(parts))
     reader = listen(keys["admin"], "after=1", last=str(newest - 1))
@@ -204,7 +204,7 @@ async def test_a_point_that_is_no_number_is_refused(keys: dict[str, str], listen
     assert (reader.status, json.loads(reader.text)["error"]) == (400, "invalid_request")
 
 
-async def test_a_point_that_is_still_to_come_is_reset(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_a_point_that_is_still_to_come_is_reset(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     newest = len(await ledger(parts))
     reader = listen(keys["viewer"], last="999999")
     await reader.until(lambda each: each.events)
@@ -215,9 +215,9 @@ async def test_a_point_that_is_still_to_come_is_reset(parts: Parts, keys: dict[s
 
 
 async def test_a_point_that_is_too_old_is_reset(
-    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail, "TOO_FAR", 5)
+    monkeypatch.setattr(tail, "MAX_LAG", 5)
     await work(parts, 3)
     newest = len(await ledger(parts))
     old, young = listen(keys["admin"], f"after={newest - 6}"), listen(keys["admin"], f"after={newest - 5}")
@@ -236,7 +236,7 @@ async def test_agents_and_strangers_get_no_events(keys: dict[str, str], listen: 
 
 
 # R48
-async def test_only_admins_see_what_is_about_accounts(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_only_admins_see_what_is_about_accounts(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     await work(parts, 1)
     newest = len(await ledger(parts))
     admin, viewer = listen(keys["admin"], "after=0"), listen(keys["viewer"], "after=0")
@@ -245,7 +245,9 @@ async def test_only_admins_see_what_is_about_accounts(parts: Parts, keys: dict[s
 
 
 # R48
-async def test_another_workspace_is_never_seen(parts: Parts, site: Site, keys: dict[str, str], listen: Open) -> None:
+async def test_another_workspace_is_never_seen(
+    parts: AppServices, site: ServerState, keys: dict[str, str], listen: Open
+) -> None:
     other = await make_keys(parts, "other")
     reader = listen(other["admin"], "after=0")
     await work(parts, 2)
@@ -256,7 +258,7 @@ async def test_another_workspace_is_never_seen(parts: Parts, site: Site, keys: d
 
 
 async def test_a_stream_can_be_about_one_approval_or_some_kinds(
-    parts: Parts, keys: dict[str, str], listen: Open
+    parts: AppServices, keys: dict[str, str], listen: Open
 ) -> None:
     first, second = await pending(parts, "first"), await pending(parts, "second")
     before = len(await ledger(parts))
@@ -274,7 +276,9 @@ async def test_a_stream_can_be_about_one_approval_or_some_kinds(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_sign_of_life_says_how_far_the_stream_is(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_a_sign_of_life_says_how_far_the_stream_is(
+    parts: AppServices, keys: dict[str, str], listen: Open
+) -> None:
     reader = listen(keys["viewer"], "kinds=nothing")
     await work(parts, 2)
     newest = len(await ledger(parts))
@@ -283,7 +287,7 @@ async def test_a_sign_of_life_says_how_far_the_stream_is(parts: Parts, keys: dic
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_stream_ends_with_the_key(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_a_stream_ends_with_the_key(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     revoked, kept = listen(keys["reviewer"]), listen(keys["viewer"])
     await revoked.until(lambda each: each.text)
     await kept.until(lambda each: each.text)
@@ -296,7 +300,7 @@ async def test_a_stream_ends_with_the_key(parts: Parts, keys: dict[str, str], li
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_stream_ends_when_the_role_changes(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_a_stream_ends_when_the_role_changes(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     reader = listen(keys["admin"])
     await reader.until(lambda each: each.text)
     await parts.accounts.add_user("default", "amy", "admin", "ada")
@@ -307,7 +311,7 @@ async def test_a_stream_ends_when_the_role_changes(parts: Parts, keys: dict[str,
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_stream_ends_with_the_session(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_a_stream_ends_with_the_session(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     token = await parts.accounts.create_link("default", "ada", user="vic")
     _, session = await parts.accounts.use_link(token)
     reader, other = listen(f"interlock={session}"), listen(keys["viewer"])
@@ -320,7 +324,7 @@ async def test_a_stream_ends_with_the_session(parts: Parts, keys: dict[str, str]
 
 
 @pytest.mark.postgres_smoke
-async def test_what_happens_together_is_told_together(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_what_happens_together_is_told_together(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     reader = listen(keys["viewer"])
     await reader.until(lambda each: each.text)
     before, messages = reader.last_id, reader.messages
@@ -329,18 +333,18 @@ async def test_what_happens_together_is_told_together(parts: Parts, keys: dict[s
     assert reader.messages - messages < 50
 
 
-def skipping(lines: Iterable[sse.Line], wanted: sse.Wanted, at: int) -> Iterator[sse.Piece]:
-    return sse.pieces(list(lines)[:-1], wanted, at)
+def skipping(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -> Iterator[sse.SseChunk]:
+    return sse.make_chunks(list(lines)[:-1], wanted, at)
 
 
-def repeating(lines: Iterable[sse.Line], wanted: sse.Wanted, at: int) -> Iterator[sse.Piece]:
-    return sse.pieces([line for line in lines for _ in range(2)], wanted, at)
+def repeating(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -> Iterator[sse.SseChunk]:
+    return sse.make_chunks([line for line in lines for _ in range(2)], wanted, at)
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("broken", [skipping, repeating])
 async def test_a_feed_that_skips_or_repeats_would_be_found_out(
-    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, broken: object
+    parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, broken: object
 ) -> None:
     monkeypatch.setattr(tail, "pieces", broken)
     reader = listen(keys["admin"], "after=0")
@@ -352,9 +356,9 @@ async def test_a_feed_that_skips_or_repeats_would_be_found_out(
 
 @pytest.mark.usefixtures("quick")
 async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
-    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.server.streams.subscriber.STALLED", 0.2)
+    monkeypatch.setattr("interlock.server.streams.subscriber.STALL_TIMEOUT", 0.2)
     monkeypatch.setattr(tail, "STALLED", 0.2)
     stalled, well = listen(keys["viewer"]), listen(keys["viewer"])
     await stalled.until(lambda each: each.text)
@@ -371,10 +375,10 @@ async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
 
 @pytest.mark.parametrize("room", [10_000, 5])
 async def test_who_falls_behind_gets_the_rest_once_and_in_order(
-    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, room: int
+    parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(sse, "MOST_LINES", room)
-    monkeypatch.setattr(sse, "PIECE", 1_000)
+    monkeypatch.setattr(sse, "MAX_BUFFER_EVENTS", room)
+    monkeypatch.setattr(sse, "CHUNK_BYTES", 1_000)
     slow, well = listen(keys["viewer"]), listen(keys["viewer"])
     await slow.until(lambda each: each.text)
     await well.until(lambda each: each.text)
@@ -391,25 +395,25 @@ async def test_who_falls_behind_gets_the_rest_once_and_in_order(
 
 @pytest.mark.usefixtures("quick")
 async def test_a_store_that_fails_half_way_loses_nothing(
-    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
+    parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = listen(keys["viewer"])
     await reader.until(lambda each: each.text)
-    before, whole, looks = reader.last_id, tail.Tail._page, itertools.count()
+    before, whole, looks = reader.last_id, tail.LedgerFollower._page, itertools.count()
 
-    async def page(self: tail.Tail, after: int) -> Sequence[Entry]:
+    async def page(self: tail.LedgerFollower, after: int) -> Sequence[Entry]:
         if next(looks) % 3:
             raise StoreUnavailable("just now")
         return (await whole(self, after))[:1]
 
     monkeypatch.setattr(tail, "ENTRIES", 1)
-    monkeypatch.setattr(tail.Tail, "_page", page)
+    monkeypatch.setattr(tail.LedgerFollower, "_page", page)
     await work(parts, 5)
     await reader.until_seq(before + 10)
     assert reader.seqs == list(range(before + 1, before + 11))
 
 
-async def test_what_was_erased_is_not_told_from_memory(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+async def test_what_was_erased_is_not_told_from_memory(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     reader = listen(keys["viewer"])
     await reader.until(lambda each: each.text)
     before = reader.last_id
@@ -427,7 +431,7 @@ async def test_what_was_erased_is_not_told_from_memory(parts: Parts, keys: dict[
     assert later.events[0][2]["content"] is None
 
 
-async def test_streams_end_when_the_server_stops(site: Site, keys: dict[str, str], listen: Open) -> None:
+async def test_streams_end_when_the_server_stops(site: ServerState, keys: dict[str, str], listen: Open) -> None:
     readers = [listen(keys["viewer"]) for _ in range(3)]
     for reader in readers:
         await reader.until(lambda each: each.text)
@@ -443,7 +447,7 @@ async def test_streams_end_when_the_server_stops(site: Site, keys: dict[str, str
 
 def test_a_row_that_somebody_forged_begins_no_event_of_its_own() -> None:
     entry = Entry("default", 7, 0, "proposed", 'a"\u2028\n', "", '{"a":\n1}', "", "", None, b'{"b":\r\n"\xc3\xa9"}')
-    line = sse.line_of(entry)
+    line = sse.to_sse_event(entry)
     assert line.body.count(b"\n") == 4
     assert b"\r" not in line.body
     assert json.loads(line.body.split(b"data: ")[1]) == entry_json(entry)

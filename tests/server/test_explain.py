@@ -8,12 +8,12 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Action, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ActionSettings, Settings
 from interlock.core.call import ToolSpec
-from interlock.core.identity import Bindings
-from interlock.policy.templates import template
-from interlock.server.state import Site
+from interlock.core.identity import KeyBindings
+from interlock.policy.templates import read_template
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 
 UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"
@@ -24,12 +24,12 @@ OUTCOMES = {"allow": "proceed", "ask": "waiting", "deny": "refused"}
 @pytest.fixture
 def settings() -> Settings:
     schema = {"type": "object", "properties": {"amount": {"type": "number"}}}
-    return Settings(actions={"fund_transfer": Action(schema, "finance")})
+    return Settings(actions={"fund_transfer": ActionSettings(schema, "finance")})
 
 
 @pytest.fixture
-async def strict(site: Site) -> None:
-    await site.workspaces.put_policy("default", template("strict"), "ada")
+async def strict(site: ServerState) -> None:
+    await site.workspaces.put_policy("default", read_template("strict"), "ada")
     specs = [ToolSpec("get_weather", "read"), ToolSpec("create_issue", "destructive")]
     await site.workspaces.pin("default", specs, "", "ada")
 
@@ -84,7 +84,7 @@ async def test_a_call_is_explained_as_it_is_judged(client: As, keys: dict[str, s
 
 
 @pytest.mark.usefixtures("strict")
-async def test_the_terms_are_those_of_the_card(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_the_terms_are_those_of_the_card(client: As, keys: dict[str, str], site: ServerState) -> None:
     """The team of an action, one person more where the requester is not known, what joins them for a changed tool."""
     for call in ({"tool": "create_issue", "effect": "write"}, {"tool": "fund_transfer"}):
         told = await explained(client(keys["admin"]), **call)
@@ -110,7 +110,7 @@ async def test_a_program_with_the_database_is_taken_at_its_word(client: As, keys
     assert (told["rule"], "this program is taken at its own word: write" in told["notes"][0]) == ("changes ask", True)
 
 
-async def test_a_key_that_is_bound_is_explained_as_one(client: As, keys: dict[str, str], parts: Parts) -> None:
+async def test_a_key_that_is_bound_is_explained_as_one(client: As, keys: dict[str, str], parts: AppServices) -> None:
     ada = client(keys["admin"])
     rule = {"name": "billing pays", "agents": ["billing"], "then": "allow"}
     await ada.put("/api/policy", json={"version": 1, "rules": [rule]})
@@ -120,7 +120,7 @@ async def test_a_key_that_is_bound_is_explained_as_one(client: As, keys: dict[st
     bound = await explained(ada, **call, key={"agents": ["billing"], "requester": "none"})
     assert bound["verdict"] == "allow"
     assert "bound to the agent billing and to no requester" in bound["judged_as"]
-    _, secret = await parts.accounts.create_key("default", "b", "agent", "ada", bindings=Bindings(("billing",)))
+    _, secret = await parts.accounts.create_key("default", "b", "agent", "ada", bindings=KeyBindings(("billing",)))
     assert (await proposed(client(secret), **call))["outcome"] == "proceed"
     refused = await ada.post("/api/policy/explain", json={**call, "key": {"agents": ["support"]}})
     assert (refused.status_code, "refuses such a call" in refused.json()["message"]) == (400, True)

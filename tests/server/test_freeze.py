@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 
@@ -60,7 +60,7 @@ async def test_a_frozen_workspace_starts_nothing_and_says_why(
 
 # R59
 async def test_a_frozen_key_stops_those_who_come_with_it(
-    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: Parts, client: As
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: AppServices, client: As
 ) -> None:
     key, secret = await parts.accounts.create_key("default", "second", "agent", "ada")
     stopped = client(secret)
@@ -107,7 +107,7 @@ async def test_a_new_deny_rule_stops_what_waits_and_what_was_approved(
 
 # R59
 async def test_humanlayers_program_is_told_no_yes_while_it_is_frozen_or_denied(
-    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, site: Site
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, site: ServerState
 ) -> None:
     asked = {"run_id": "r", "call_id": "c", "spec": {"fn": "delete_file", "kwargs": {"path": "/tmp/x"}}}
     assert (await agent.post("/humanlayer/v1/function_calls", json=asked)).status_code == 200

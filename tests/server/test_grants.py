@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys
@@ -117,7 +117,7 @@ async def test_only_people_who_decide_make_grants_and_only_theirs_end(
 
 
 async def test_a_grant_of_another_workspace_is_not_there(
-    client: As, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: Parts, site: Site
+    client: As, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: AppServices, site: ServerState
 ) -> None:
     assert agent
     made = (await grant(bob)).json()

@@ -10,9 +10,9 @@ from interlock.core.call import propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
 from interlock.core.outcome import Proceed, Waiting
-from interlock.server.http import encoded
-from interlock.server.proposals import Proposed, declared_spec
-from interlock.server.state import Site
+from interlock.server.http import encode_json
+from interlock.server.proposals import ProposalBody, declared_spec
+from interlock.server.state import ServerState
 
 ALLOW = "version: 1\nrules:\n  - name: r\n    tools: [write_it]\n    then: allow\n"
 ONE = Principal("default", "one", "agent", credential="ilk_1")
@@ -20,7 +20,7 @@ TWO = Principal("default", "two", "agent", credential="ilk_2", agents=("b", "a")
 PERSON = Principal("default", "ada", "admin")
 
 
-async def test_a_gate_is_kept_for_each_set_of_owners(site: Site) -> None:
+async def test_a_gate_is_kept_for_each_set_of_owners(site: ServerState) -> None:
     doors = await site.workspaces.doors("default")
     assert doors.gate_for(ONE) is doors.gate_for(replace(ONE, name="other"))
     gates = [doors.gate_for(who) for who in (ONE, TWO, PERSON)]
@@ -28,9 +28,9 @@ async def test_a_gate_is_kept_for_each_set_of_owners(site: Site) -> None:
     assert doors.gate not in gates
 
 
-async def test_a_kept_gate_reaches_no_call_of_another(site: Site) -> None:
+async def test_a_kept_gate_reaches_no_call_of_another(site: ServerState) -> None:
     doors = await site.workspaces.doors("default")
-    body = Proposed(tool="write_it", args={}, run_id="run", call_id="c", effect="write")
+    body = ProposalBody(tool="write_it", args={}, run_id="run", call_id="c", effect="write")
     wanted = propose("write_it", {}, "run", "c")
     waiting = await doors.gate.check(wanted, declared_spec(body))
     assert isinstance(waiting, Waiting)
@@ -40,9 +40,9 @@ async def test_a_kept_gate_reaches_no_call_of_another(site: Site) -> None:
         assert isinstance(await doors.gate_for(PERSON).look("default", waiting.approval_id), Waiting)
 
 
-async def test_a_kept_gate_judges_by_the_policy_of_now(site: Site) -> None:
+async def test_a_kept_gate_judges_by_the_policy_of_now(site: ServerState) -> None:
     doors = await site.workspaces.doors("default")
-    spec = replace(declared_spec(Proposed(tool="write_it", args={}, run_id="r", call_id="c")), declared=False)
+    spec = replace(declared_spec(ProposalBody(tool="write_it", args={}, run_id="r", call_id="c")), declared=False)
     before = doors.gate_for(ONE)
     assert isinstance(await before.check(propose("write_it", {}, "run", "1"), spec), Waiting)
     await site.workspaces.put_policy("default", ALLOW, "ada")
@@ -51,8 +51,8 @@ async def test_a_kept_gate_judges_by_the_policy_of_now(site: Site) -> None:
     assert isinstance(await after.check(propose("write_it", {}, "run", "2"), spec), Proceed)
 
 
-async def test_kept_gates_do_not_grow_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.app.workspaces.GATES", 3)
+async def test_kept_gates_do_not_grow_without_end(site: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.app.workspaces.MAX_CACHED_GATES", 3)
     doors = await site.workspaces.doors("default")
     made: list[Gate] = [doors.gate_for(replace(ONE, credential=f"ilk_{n}")) for n in range(10)]
     assert len({id(gate) for gate in made}) == 10
@@ -60,7 +60,7 @@ async def test_kept_gates_do_not_grow_without_end(site: Site, monkeypatch: pytes
 
 
 def test_what_was_declared_with_a_call_stays_with_it() -> None:
-    plain = Proposed(tool="t", args={}, run_id="r", call_id="c", effect="read")
+    plain = ProposalBody(tool="t", args={}, run_id="r", call_id="c", effect="read")
     assert declared_spec(plain) is declared_spec(plain.model_copy(update={"call_id": "d"}))
     others = [
         {"tool": "T"},
@@ -91,6 +91,6 @@ def test_what_was_declared_with_a_call_stays_with_it() -> None:
     ],
 )
 def test_answers_are_spelled_as_json_dumps_spells_them(value: object) -> None:
-    assert encoded(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    assert encode_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     with pytest.raises(TypeError, match="set has no JSON form"):
-        encoded({"x": {1}})
+        encode_json({"x": {1}})

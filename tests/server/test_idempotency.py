@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from interlock.config.models import Quotas, Server, Settings
+from interlock.config.models import QuotaSettings, ServerSettings, Settings
 from interlock.core.ledger.erasure import Erasure
-from interlock.server.state import Site
-from interlock.storage.tables.idempotency import PATIENCE, Place
+from interlock.server.state import ServerState
+from interlock.storage.tables.idempotency import TAKEOVER_AFTER, IdempotencyKey
 from tests.places import Place as Database
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
@@ -80,27 +80,27 @@ async def test_keys_of_others_are_others(client: As, keys: Keys) -> None:
 # R24: a crash between the claim and the answer
 @pytest.mark.postgres_smoke
 async def test_what_somebody_left_half_done_is_taken_over_in_time(
-    client: As, keys: Keys, site: Site, clock: Clock
+    client: As, keys: Keys, site: ServerState, clock: Clock
 ) -> None:
     agent = client(keys["agent"], **{"idempotency-key": "one"})
     first = await agent.post("/api/calls", json=CALL)
     who = f"agent:{(await site.accounts.by_key(keys['agent'])).owner}"
-    kept = await site.store.answers.claim(Place("default", who, "one"), "")
-    left = Place("default", who, "left")
+    kept = await site.store.answers.claim(IdempotencyKey("default", who, "one"), "")
+    left = IdempotencyKey("default", who, "left")
     assert (await site.store.answers.claim(left, kept.digest)).mark
     later = client(keys["agent"], **{"idempotency-key": "left"})
     answer = await later.post("/api/calls", json=CALL)
     assert (answer.status_code, answer.json()["error"]) == (409, "in_progress")
-    clock.forward(PATIENCE)
+    clock.forward(TAKEOVER_AFTER)
     answers = await asyncio.gather(*[later.post("/api/calls", json=CALL) for _ in range(10)])
     assert {each.json()["approval_id"] for each in answers if each.status_code == 200} == {first.json()["approval_id"]}
     assert {each.status_code for each in answers} <= {200, 409}
 
 
-async def test_whoever_was_taken_over_changes_nothing_any_more(site: Site, clock: Clock) -> None:
-    place = Place("default", "bob", "one")
+async def test_whoever_was_taken_over_changes_nothing_any_more(site: ServerState, clock: Clock) -> None:
+    place = IdempotencyKey("default", "bob", "one")
     slow = (await site.store.answers.claim(place, "d")).mark
-    clock.forward(PATIENCE)
+    clock.forward(TAKEOVER_AFTER)
     quick = (await site.store.answers.claim(place, "d")).mark
     assert slow
     assert quick
@@ -125,7 +125,7 @@ async def test_a_secret_that_is_shown_once_is_never_stored(client: As, keys: Key
 
 # R51
 async def test_an_erasure_reaches_what_was_answered(
-    client: As, keys: Keys, parts: Parts, site: Site, place: Database
+    client: As, keys: Keys, parts: Parts, site: ServerState, place: Database
 ) -> None:
     await site.workspaces.put_policy("default", "rules: [{name: notes, tools: [note], then: allow}]", "ada")
     agent, note = client(keys["agent"], **{"idempotency-key": "one"}), {**CALL, "tool": "note", "call_id": "n"}
@@ -151,7 +151,7 @@ async def test_without_a_key_to_come_in_nothing_is_kept(client: As, place: Datab
     assert place.sql("select count(*) from answers") == [(0,)]
 
 
-async def test_what_an_agent_is_told_for_free_is_not_kept(client: As, keys: Keys, site: Site) -> None:
+async def test_what_an_agent_is_told_for_free_is_not_kept(client: As, keys: Keys, site: ServerState) -> None:
     await site.workspaces.put_policy("default", "rules: [{name: free, then: allow}]", "ada")
 
     async def replayed(key: str, **more: Any) -> bool:
@@ -166,7 +166,7 @@ async def test_what_an_agent_is_told_for_free_is_not_kept(client: As, keys: Keys
     assert await replayed("small", effect="write", call_id="s")
 
 
-@pytest.mark.parametrize("settings", [Settings(server=Server(quotas=Quotas(2, 0)))])
+@pytest.mark.parametrize("settings", [Settings(server=ServerSettings(quotas=QuotaSettings(2, 0)))])
 async def test_an_agent_has_as_many_answers_kept_as_it_may_make_calls(client: As, keys: Keys, clock: Clock) -> None:
     async def replayed(key: str) -> bool:
         agent = client(keys["agent"], **{"idempotency-key": key})

@@ -7,10 +7,10 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Settings
-from interlock.notify.service import FrontDesk
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, Settings
+from interlock.notify.service import InboundHandler
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -20,21 +20,21 @@ MINUTE = 60_000
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(channels={"ops": Channel("pagerduty", NOWHERE)})
+    return Settings(channels={"ops": ChannelSettings("pagerduty", NOWHERE)})
 
 
 @pytest.fixture
-def desk(site: Site) -> FrontDesk:
-    return FrontDesk(site.reach, "ops")
+def desk(site: ServerState) -> InboundHandler:
+    return InboundHandler(site.reach, "ops")
 
 
-async def signed_in(client: As, parts: Parts, name: str) -> httpx2.AsyncClient:
+async def signed_in(client: As, parts: AppServices, name: str) -> httpx2.AsyncClient:
     token = await parts.accounts.create_link("default", "test", name)
     _, session = await parts.accounts.use_link(token)
     return client(cookie=f"interlock={session}", origin="http://127.0.0.1:8321")
 
 
-async def link(desk: FrontDesk, outside: str, workspace: str = "default") -> dict[str, str]:
+async def link(desk: InboundHandler, outside: str, workspace: str = "default") -> dict[str, str]:
     url = await replace(desk, reach=desk.reach.of(workspace)).binding_link(workspace, outside)
     base, _, token = url.partition("?link=")
     assert base == "http://127.0.0.1:8321/settings/me"
@@ -43,7 +43,7 @@ async def link(desk: FrontDesk, outside: str, workspace: str = "default") -> dic
 
 # R25, R48
 async def test_a_person_who_is_signed_in_says_that_this_is_them(
-    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk
+    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler
 ) -> None:
     bob = await signed_in(client, parts, "bob")
     body = await link(desk, "U0BOB")
@@ -65,7 +65,7 @@ async def test_a_person_who_is_signed_in_says_that_this_is_them(
 # R48
 @pytest.mark.postgres_smoke
 async def test_somebody_elses_account_is_not_taken_over(
-    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk
+    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler
 ) -> None:
     bob, vic = [await signed_in(client, parts, name) for name in ("bob", "vic")]
     body = await link(desk, "U0BOB")
@@ -81,7 +81,7 @@ async def test_somebody_elses_account_is_not_taken_over(
 
 # R47, R48
 async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_workspace(
-    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk, clock: Clock
+    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler, clock: Clock
 ) -> None:
     bob, body = await signed_in(client, parts, "bob"), await link(desk, "U0BOB")
     other = await link(desk, "U0EVE")
@@ -100,14 +100,16 @@ async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_work
 
 
 # R48
-async def test_a_key_cannot_say_who_its_owner_is_elsewhere(client: As, keys: dict[str, str], desk: FrontDesk) -> None:
+async def test_a_key_cannot_say_who_its_owner_is_elsewhere(
+    client: As, keys: dict[str, str], desk: InboundHandler
+) -> None:
     answer = await client(keys["viewer"]).post("/api/me/identities", json=await link(desk, "U0VIC"))
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 # R48
 async def test_who_is_removed_is_nobody_elsewhere_and_whoever_gets_the_name_is_somebody_else(
-    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk, site: Site
+    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler, site: ServerState
 ) -> None:
     bob = await signed_in(client, parts, "bob")
     await bob.post("/api/me/identities", json=await link(desk, "U0BOB"))

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
-from interlock.core.identity import RECENT
-from interlock.server.state import Site
+from interlock.core.identity import RECENT_SIGN_IN
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -24,7 +24,7 @@ def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
-async def signed_in(site: Site, client: As, name: str = "ada") -> httpx2.AsyncClient:
+async def signed_in(site: ServerState, client: As, name: str = "ada") -> httpx2.AsyncClient:
     await site.accounts.set_password("default", name, PASSWORD, "test")
     browser = client(origin=OURS)
     assert (await browser.post("/api/session", json={"name": name, "password": PASSWORD})).status_code == 200
@@ -88,7 +88,7 @@ async def test_a_rotated_key_takes_over(ada: httpx2.AsyncClient, client: As, clo
     assert (await ada.post("/api/keys/ilk_aaaaaaaa/rotate")).status_code == 404
 
 
-async def test_one_rotates_ones_own_key_and_nobody_elses(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_one_rotates_ones_own_key_and_nobody_elses(client: As, keys: dict[str, str], site: ServerState) -> None:
     bob = client(keys["reviewer"])
     theirs = {key.person: key.id for key in await site.accounts.keys("default")}
     assert (await bob.post(f"/api/me/keys/{theirs['ada']}/rotate")).status_code == 404
@@ -116,12 +116,12 @@ LASTING: dict[str, Ask] = {
 
 @pytest.mark.parametrize("what", LASTING)
 async def test_a_session_makes_nothing_lasting_without_a_recent_sign_in(
-    what: str, site: Site, client: As, keys: dict[str, str], clock: Clock
+    what: str, site: ServerState, client: As, keys: dict[str, str], clock: Clock
 ) -> None:
     call = {"tool": "delete_file", "args": {}, "run_id": "run", "call_id": "call", "effect": "write"}
     await client(keys["agent"]).post("/api/calls", json=call)
     browser = await signed_in(site, client)
-    clock.forward(RECENT + 1)
+    clock.forward(RECENT_SIGN_IN + 1)
     refused = await LASTING[what](browser)
     assert (refused.status_code, refused.json()["error"]) == (403, "recent_sign_in_required")
     assert "Sign in again" in refused.json()["message"]
@@ -135,11 +135,11 @@ async def test_keys_are_never_asked_for_a_recent_sign_in(ada: httpx2.AsyncClient
 
 
 @pytest.mark.usefixtures("keys")
-async def test_what_ends_something_needs_no_recent_sign_in(site: Site, client: As, clock: Clock) -> None:
+async def test_what_ends_something_needs_no_recent_sign_in(site: ServerState, client: As, clock: Clock) -> None:
     browser = await signed_in(site, client)
     made = (await key(browser)).json()
     await site.accounts.add_user("default", "eve", "viewer", "test")
-    clock.forward(RECENT + 1)
+    clock.forward(RECENT_SIGN_IN + 1)
     assert (await browser.delete(f"/api/me/keys/{made['id']}")).status_code == 200
     assert (await browser.delete("/api/users/eve")).status_code == 200
 
@@ -164,7 +164,7 @@ async def test_removing_somebody_lists_what_ends_before_and_after(
 
 
 async def test_the_ledger_names_the_credential_of_a_decision(
-    site: Site, client: As, keys: dict[str, str], clock: Clock
+    site: ServerState, client: As, keys: dict[str, str], clock: Clock
 ) -> None:
     call = {"tool": "delete_file", "args": {}, "run_id": "run", "call_id": "call", "effect": "write"}
     told = (await client(keys["agent"]).post("/api/calls", json=call)).json()

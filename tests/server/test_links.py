@@ -12,17 +12,17 @@ import httpx2
 import pytest
 
 from interlock.accounts import codes
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Channel, Routing, Server, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ChannelSettings, RoutingSettings, ServerSettings, Settings
 from interlock.core.ports import User
-from interlock.notify.service import LINK_LIVES
-from interlock.server.app import build
-from interlock.server.logs import Log
-from interlock.server.middleware.request import Entrance
-from interlock.server.models import Shown
+from interlock.notify.service import LINK_LIFETIME
+from interlock.server.app import build_app
+from interlock.server.logs import JsonLogger
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.models import ApprovalJson
 from interlock.server.routes import links
-from interlock.server.serve import site_of
-from interlock.server.state import CODE_ASKS, Site
+from interlock.server.serve import make_server_state
+from interlock.server.state import CODES_PER_MINUTE, ServerState
 from tests.places import Place
 from tests.server.conftest import As
 from tests.standins.mail_server import MailServer, mail_server
@@ -48,15 +48,19 @@ def mails(server_of_all: MailServer) -> MailServer:
 @pytest.fixture
 def settings(mails: MailServer) -> Settings:
     mail = {"host": "127.0.0.1", "port": mails.port, "tls": "none", "from": "interlock@example.com"}
-    return Settings(server=Server(public_url=OURS), channels={"mail": Channel("email", mail)}, routing=Routing("mail"))
+    return Settings(
+        server=ServerSettings(public_url=OURS),
+        channels={"mail": ChannelSettings("email", mail)},
+        routing=RoutingSettings("mail"),
+    )
 
 
 @dataclass
 class Mailed:
     """A call that ada and bob were mailed about."""
 
-    site: Site
-    parts: Parts
+    site: ServerState
+    parts: AppServices
     mails: MailServer
     approval_id: str
     lines: list[str]
@@ -87,10 +91,12 @@ class Mailed:
 
 
 @pytest.fixture
-async def mailed(site: Site, parts: Parts, mails: MailServer, keys: dict[str, str]) -> AsyncIterator[Mailed]:
+async def mailed(
+    site: ServerState, parts: AppServices, mails: MailServer, keys: dict[str, str]
+) -> AsyncIterator[Mailed]:
     assert keys
     lines: list[str] = []
-    site.log = Log(parts.clock, "requests", lines.append)
+    site.log = JsonLogger(parts.clock, "requests", lines.append)
     for name, role in (("ada", "admin"), ("bob", "reviewer")):
         await parts.store.put_user("default", User(name, role, email=f"{name}@example.com"), "test")
     made = Mailed(site, parts, mails, "", lines)
@@ -215,9 +221,9 @@ async def test_a_look_shows_nothing_that_is_for_members(
 
 
 def test_what_is_added_to_an_approval_is_hidden_from_links_at_first() -> None:  # R25
-    names = {field.alias or name for name, field in Shown.model_fields.items()}
-    assert names >= links.SHOWN
-    assert names - links.SHOWN == {
+    names = {field.alias or name for name, field in ApprovalJson.model_fields.items()}
+    assert names >= links.VISIBLE_FIELDS
+    assert names - links.VISIBLE_FIELDS == {
         *("agent_path", "args", "call_id", "card", "claimed_by", "decisions", "delegations", "editors"),
         *("error_message", "excluded", "may_decide", "may_not", "open_questions", "questions", "release_at", "result"),
         *("rule", "run_id", "schema", "stages", "start_by", "thread_id", "timeline", "version", "votes"),
@@ -253,7 +259,7 @@ async def test_a_link_ends_a_week_after_its_call(
 ) -> None:  # R25 R47
     await signed_in(mailed, browser)
     expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.expires_at
-    clock.now = expires + LINK_LIVES - 1
+    clock.now = expires + LINK_LIFETIME - 1
     assert (await look(browser, mailed.token())).json()["approval"]["status"] == "expired"
     clock.forward(1)
     answer = await look(browser, mailed.token())
@@ -291,7 +297,7 @@ async def test_a_code_signs_in_the_person_of_the_link_and_nobody_else(
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert (body["name"], body["role"], body["next"]) == ("ada", "admin", f"/a/{mailed.approval_id}")
-    assert answer.headers["set-cookie"].endswith(f"Max-Age={codes.SESSION // 1000}")
+    assert answer.headers["set-cookie"].endswith(f"Max-Age={codes.SESSION_LIFETIME // 1000}")
     assert (await browser.get("/api/me")).json()["name"] == "ada"
     assert [kind for kind in await every_kind(mailed.parts) if kind in ("code_created", "signed_in")] == [
         "code_created",
@@ -326,7 +332,7 @@ async def test_a_code_counts_once_and_in_the_browser_that_asked(
 async def test_five_wrong_codes_end_it_also_all_at_once(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48
     ticket = await ask_code(mailed, browser, mailed.token())
     code = mailed.code()
-    wrong = [f"{(int(code) + n) % 10**8:08}" for n in range(1, codes.TRIES + 1)]
+    wrong = [f"{(int(code) + n) % 10**8:08}" for n in range(1, codes.MAX_ATTEMPTS + 1)]
     answers = await asyncio.gather(*(enter(browser, mailed.token(), ticket, each) for each in wrong))
     assert {answer.status_code for answer in answers} == {401}
     assert (await enter(browser, mailed.token(), ticket, code)).status_code == 401
@@ -344,7 +350,7 @@ async def test_four_wrong_codes_do_not_end_it(mailed: Mailed, browser: httpx2.As
 
 async def test_a_code_ends_after_ten_minutes(mailed: Mailed, browser: httpx2.AsyncClient, clock: Clock) -> None:  # R48
     ticket = await ask_code(mailed, browser, mailed.token())
-    clock.forward(codes.LIVES)
+    clock.forward(codes.CODE_LIFETIME)
     assert (await enter(browser, mailed.token(), ticket, mailed.code())).status_code == 401
 
 
@@ -359,26 +365,26 @@ async def test_three_codes_in_ten_minutes_are_enough(
 ) -> None:  # R48
     for _ in range(6):
         await ask_code(mailed, browser, mailed.token())
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MOST
-    clock.forward(codes.LIVES)
+    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_ADDRESS
+    clock.forward(codes.CODE_LIFETIME)
     await ask_code(mailed, browser, mailed.token())
-    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MOST
+    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MAX_CODES_PER_ADDRESS
 
 
-async def test_somebody_with_the_link_does_not_keep_its_person_out(mailed: Mailed, app: Entrance) -> None:
+async def test_somebody_with_the_link_does_not_keep_its_person_out(mailed: Mailed, app: RequestMiddleware) -> None:
     async def ask_from(address: str) -> None:
         transport = httpx2.ASGITransport(app=app, client=(address, 1))
         async with httpx2.AsyncClient(transport=transport, base_url=OURS, headers={"origin": OURS}) as browser:
             await ask_code(mailed, browser, mailed.token())
 
-    for _ in range(codes.MOST + 2):
+    for _ in range(codes.MAX_CODES_PER_ADDRESS + 2):
         await ask_from("198.51.100.7")
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MOST
+    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_ADDRESS
     await ask_from("203.0.113.9")
-    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MOST
-    for number in range(codes.ALL):
+    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MAX_CODES_PER_ADDRESS
+    for number in range(codes.MAX_CODES_PER_PERSON):
         await ask_from(f"192.0.2.{number}")
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.ALL
+    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_PERSON
 
 
 async def test_who_asks_learns_nothing_about_a_link(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48
@@ -396,8 +402,8 @@ async def test_who_asks_learns_nothing_about_a_link(mailed: Mailed, browser: htt
 
 
 async def test_one_address_asks_for_few_codes(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48
-    answers = [await browser.post("/api/links/code", json={"token": "x"}) for _ in range(CODE_ASKS + 1)]
-    assert [answer.status_code for answer in answers] == [200] * CODE_ASKS + [429]
+    answers = [await browser.post("/api/links/code", json={"token": "x"}) for _ in range(CODES_PER_MINUTE + 1)]
+    assert [answer.status_code for answer in answers] == [200] * CODES_PER_MINUTE + [429]
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
@@ -408,7 +414,7 @@ async def test_what_is_kept_of_a_code_gives_it_away_to_nobody(
     kept = "".join(repr(place.sql(f"select * from {table}")) for table in place.tables())
     for secret in (ticket, mailed.code(), mailed.token()):
         assert secret not in kept
-    assert len(place.sql("select digest from links")) == 1 + codes.TRIES
+    assert len(place.sql("select digest from links")) == 1 + codes.MAX_ATTEMPTS
 
 
 async def test_a_channel_that_is_down_is_logged_without_the_code(
@@ -421,11 +427,13 @@ async def test_a_channel_that_is_down_is_logged_without_the_code(
     assert not re.search(r"\b\d{8}\b", json.loads(line)["note"])
 
 
-async def test_without_codes_people_sign_in_as_usual(mailed: Mailed, settings: Settings, parts: Parts) -> None:  # R48
-    mail = Channel("email", {**settings.channels["mail"].settings, "codes": False})
-    site = await site_of(replace(settings, channels={"mail": mail}), parts)
+async def test_without_codes_people_sign_in_as_usual(
+    mailed: Mailed, settings: Settings, parts: AppServices
+) -> None:  # R48
+    mail = ChannelSettings("email", {**settings.channels["mail"].settings, "codes": False})
+    site = await make_server_state(replace(settings, channels={"mail": mail}), parts)
     await site.workspaces.refresh("default")
-    transport = httpx2.ASGITransport(app=build(site))
+    transport = httpx2.ASGITransport(app=build_app(site))
     async with httpx2.AsyncClient(transport=transport, base_url=OURS, headers={"origin": OURS}) as browser:
         assert (await look(browser, mailed.token())).json()["codes"] is False
         await browser.post("/api/links/code", json={"token": mailed.token()})
@@ -499,7 +507,7 @@ async def test_an_expired_link_is_said_to_be_over(
     mailed: Mailed, browser: httpx2.AsyncClient, keys: dict[str, str], client: As, clock: Clock
 ) -> None:  # R47
     expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.expires_at
-    clock.now = expires + LINK_LIVES
+    clock.now = expires + LINK_LIFETIME
     answer = await decide(mailed, client(keys["admin"]), mailed.token())
     assert (answer.status_code, answer.json()["error"]) == (410, "expired")
 

@@ -11,11 +11,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.config.models import Server, Settings
+from interlock.config.models import ServerSettings, Settings
 from interlock.server.http import Receive, Scope, Send
-from interlock.server.logs import MOST, Log, Passed
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.logs import MAX_LINES_PER_SECOND, JsonLogger, LibraryLogHandler
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, decide, propose
 from tests.support import START, Clock
@@ -26,14 +26,14 @@ SECRET = "hunter2-AKIAIOSFODNN7EXAMPLE"
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(server=Server(log="requests", proxies=("10.0.0.0/8",)))
+    return Settings(server=ServerSettings(log="requests", proxies=("10.0.0.0/8",)))
 
 
 @pytest.fixture
-def lines(site: Site, clock: Clock) -> Lines:
+def lines(site: ServerState, clock: Clock) -> Lines:
     """Before the app is built, which takes the log from the site."""
     told: Lines = []
-    site.log = Log(clock, "requests", lambda line: told.append(json.loads(line)))
+    site.log = JsonLogger(clock, "requests", lambda line: told.append(json.loads(line)))
     return told
 
 
@@ -60,7 +60,7 @@ async def test_ids_differ(client: As) -> None:
 
 
 async def test_a_fault_in_a_hot_route_is_a_plain_answer(
-    lines: Lines, site: Site, client: As, keys: dict[str, str]
+    lines: Lines, site: ServerState, client: As, keys: dict[str, str]
 ) -> None:
     told = await propose(client(keys["agent"]))
     site.clock = broken
@@ -68,7 +68,7 @@ async def test_a_fault_in_a_hot_route_is_a_plain_answer(
     assert fault_told(answer, lines) == "/api/approvals/{approval_id}/decision"
 
 
-async def test_a_fault_in_another_route_is_a_plain_answer(lines: Lines, site: Site, client: As) -> None:
+async def test_a_fault_in_another_route_is_a_plain_answer(lines: Lines, site: ServerState, client: As) -> None:
     site.store = None  # type: ignore[assignment]  # a fault of ours
     answer = await client().get("/readyz")
     assert fault_told(answer, lines) == "/readyz"
@@ -115,33 +115,35 @@ async def test_planted_secrets_are_in_no_line_and_no_error(lines: Lines, client:
     assert not any(SECRET in answer.text for answer in answers if answer.status_code in (401, 500))
 
 
-async def test_only_refusals_are_told_unless_all_is_wanted(site: Site, clock: Clock, keys: dict[str, str]) -> None:
+async def test_only_refusals_are_told_unless_all_is_wanted(
+    site: ServerState, clock: Clock, keys: dict[str, str]
+) -> None:
     told: Lines = []
     for wanted in ("problems", "none"):
-        site.log = Log(clock, wanted, lambda line: told.append(json.loads(line)))  # type: ignore[arg-type]
-        async with asking(Entrance(site, answering(200))) as client:
+        site.log = JsonLogger(clock, wanted, lambda line: told.append(json.loads(line)))  # type: ignore[arg-type]
+        async with asking(RequestMiddleware(site, answering(200))) as client:
             await client.get("/")
-        async with asking(Entrance(site, answering(401))) as client:
+        async with asking(RequestMiddleware(site, answering(401))) as client:
             await client.get("/")
     assert [(line["event"], line["level"], line["status"]) for line in told] == [("request_refused", "warning", 401)]
 
 
 def test_a_flood_of_lines_is_cut_and_said_so(clock: Clock) -> None:
     told: Lines = []
-    log = Log(clock, "problems", lambda line: told.append(json.loads(line)))
-    for _ in range(MOST + 50):
+    log = JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))
+    for _ in range(MAX_LINES_PER_SECOND + 50):
         log.request("warning", "request_refused")
-    assert len(told) == MOST
+    assert len(told) == MAX_LINES_PER_SECOND
     clock.forward(1_000)
     log.request("warning", "request_refused")
-    assert [line["event"] for line in told[MOST:]] == ["lines_left_out", "request_refused"]
-    assert told[MOST]["lines"] == 50
+    assert [line["event"] for line in told[MAX_LINES_PER_SECOND:]] == ["lines_left_out", "request_refused"]
+    assert told[MAX_LINES_PER_SECOND]["lines"] == 50
 
 
 def test_what_libraries_log_comes_without_its_values(clock: Clock) -> None:
     told: Lines = []
     logger = logging.Logger("uvicorn.error")
-    logger.addHandler(Passed(Log(clock, "problems", lambda line: told.append(json.loads(line)))))
+    logger.addHandler(LibraryLogHandler(JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))))
     try:
         broken()
     except ValueError:
@@ -155,7 +157,7 @@ def test_what_libraries_log_comes_without_its_values(clock: Clock) -> None:
 
 async def test_what_fails_in_the_background_is_told_without_its_words(clock: Clock) -> None:
     told: Lines = []
-    log = Log(clock, "problems", lambda line: told.append(json.loads(line)))
+    log = JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))
     loop = asyncio.get_running_loop()
     log.loop_failed(loop, {"message": "Task exception was never retrieved", "exception": ValueError(SECRET)})
     log.loop_failed(loop, {"message": "Unclosed transport"})
@@ -175,13 +177,15 @@ async def test_what_fails_in_the_background_is_told_without_its_words(clock: Clo
         ("203.0.113.9", "198.51.100.7", "203.0.113.9"),  # no proxy of ours: whoever asks can write anything
     ],
 )
-async def test_only_named_proxies_are_believed(lines: Lines, site: Site, peer: str, forwarded: str, seen: str) -> None:
-    async with asking(Entrance(site, answering(200)), peer) as client:
+async def test_only_named_proxies_are_believed(
+    lines: Lines, site: ServerState, peer: str, forwarded: str, seen: str
+) -> None:
+    async with asking(RequestMiddleware(site, answering(200)), peer) as client:
         await client.get("/", headers={"x-forwarded-for": forwarded})
     assert lines[-1]["address"] == seen
 
 
-def asking(app: Entrance, peer: str = "127.0.0.1") -> httpx2.AsyncClient:
+def asking(app: RequestMiddleware, peer: str = "127.0.0.1") -> httpx2.AsyncClient:
     transport = httpx2.ASGITransport(app=app, client=(peer, 1234))
     return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321")
 
@@ -196,6 +200,6 @@ def answering(status: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
 
 def test_the_clock_of_the_tests_is_the_log_s(clock: Clock) -> None:
     told: Lines = []
-    Log(clock, "none", lambda line: told.append(json.loads(line))).tell("info", "start", version="1")
+    JsonLogger(clock, "none", lambda line: told.append(json.loads(line))).tell("info", "start", version="1")
     assert clock() == START
     assert told == [{"at": "2027-01-15T08:00:00.000Z", "level": "info", "event": "start", "version": "1"}]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from interlock.core.chat.prompt import Wish
-from interlock.core.chat.thread import Move, New, Place, open_thread
+from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.thread import NewThreadEntry, ThreadOrigin, ThreadTransition, open_thread
 from interlock.core.ledger.event import Moment
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from interlock.storage.tables.threads import SqlThreads
 from tests.server.chats import Following, Speaker, speaking
 from tests.server.test_ai_sdk_streams import parts, posted
@@ -21,7 +21,7 @@ from tests.server.test_ai_sdk_streams import parts, posted
 Keys = dict[str, str]
 TURNS = 500
 LINES = 5  # of each turn
-PUBLISH = Wish("c1", "cms_publish_post", '{"slug": "hello"}')
+PUBLISH = ToolRequest("c1", "cms_publish_post", '{"slug": "hello"}')
 
 
 class Counted:
@@ -47,25 +47,27 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(monkeypatch)
 
 
-async def lengthened(site: Site, key: str, name: str) -> None:
+async def lengthened(site: ServerState, key: str, name: str) -> None:
     """With many turns that are over, in front of what comes."""
     who = await site.accounts.by_key(key)
     thread_id = site.assistant.threads.id_of(who, name)
     lines = [line for number in range(TURNS) for line in turn(who.name, number)]
     await site.store.threads.step(
-        "default", thread_id, lambda thread, _: Move(replace(thread, status="idle"), tuple(lines))
+        "default", thread_id, lambda thread, _: ThreadTransition(replace(thread, status="idle"), tuple(lines))
     )
 
 
-def turn(person: str, number: int) -> list[New]:
+def turn(person: str, number: int) -> list[NewThreadEntry]:
     call = f"old-{number}"
     reply = {"wishes": [[call, "cms_list_posts", "{}"]], "seen": 0, "tokens": 1}
     return [
-        New("said", person, {"text": f"list {number}"}),
-        New("replied", "agent", {"text": "I look.", **reply}),
-        New("resulted", "agent", {"call": call, "tool": "cms_list_posts", "status": "done", "result": [number]}),
-        New("replied", "agent", {**reply, "text": "Done.", "wishes": []}),
-        New("ended", "agent", {"status": "done", "reason": "", "message": ""}),
+        NewThreadEntry("said", person, {"text": f"list {number}"}),
+        NewThreadEntry("replied", "agent", {"text": "I look.", **reply}),
+        NewThreadEntry(
+            "resulted", "agent", {"call": call, "tool": "cms_list_posts", "status": "done", "result": [number]}
+        ),
+        NewThreadEntry("replied", "agent", {**reply, "text": "Done.", "wishes": []}),
+        NewThreadEntry("ended", "agent", {"status": "done", "reason": "", "message": ""}),
     ]
 
 
@@ -74,7 +76,9 @@ async def done(stream: Following) -> Following:
     return stream
 
 
-async def test_of_a_long_chat_the_ai_sdk_reads_the_end(app: Entrance, site: Site, keys: Keys, read: Counted) -> None:
+async def test_of_a_long_chat_the_ai_sdk_reads_the_end(
+    app: RequestMiddleware, site: ServerState, keys: Keys, read: Counted
+) -> None:
     key = keys["reviewer"]
     async with speaking(site, Speaker(["Hello."])):
         await done(posted(app, key, "hello"))
@@ -99,16 +103,16 @@ async def test_of_a_long_chat_the_ai_sdk_reads_the_end(app: Entrance, site: Site
     assert read.taken() < TURNS * LINES + 500  # the model is shown all of it, once
 
 
-def ran(app: Entrance, key: str, say: str = "", **more: object) -> Following:
+def ran(app: RequestMiddleware, key: str, say: str = "", **more: object) -> Following:
     messages = [{"id": say, "role": "user", "content": say}] if say else []
     return Following(app, key, "POST", "/ag-ui", threadId="chat", runId="run", messages=messages, **more)
 
 
 @pytest.mark.postgres_smoke
 async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
-    app: Entrance, site: Site, keys: Keys, read: Counted, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, read: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.server.protocols.ag_ui.codec.MOST_HISTORY", 2_000)
+    monkeypatch.setattr("interlock.server.protocols.ag_ui.codec.MAX_HISTORY", 2_000)
     key = keys["reviewer"]
     async with speaking(site, Speaker(["Hello."])):
         await done(ran(app, key, "hello"))
@@ -131,15 +135,15 @@ async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
 
 
 async def test_sub_agents_that_are_done_are_not_asked_what_is_below_them(
-    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+    app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, asked, real = keys["reviewer"], list[str](), SqlThreads.children
     async with speaking(site, Speaker(["Hello."])):
         thread_id = (await done(ran(app, key, "hello"))).thread_id
     who = await site.accounts.by_key(key)
-    below = Place("default", "assistant", who.name, ("assistant", "assistant"), thread_id, "c0")
+    below = ThreadOrigin("default", "assistant", who.name, ("assistant", "assistant"), thread_id, "c0")
 
-    def idle(child: str, moment: Moment) -> Move:
+    def idle(child: str, moment: Moment) -> ThreadTransition:
         move = open_thread(child, below, "look", moment)
         return move._replace(thread=replace(move.thread, status="idle", due_at=None))
 

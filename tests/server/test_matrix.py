@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.config.models import Channel, Settings, WorkspaceSettings
-from interlock.server.http import App, Header, Receive, Scope, Send
+from interlock.config.models import ChannelSettings, Settings, WorkspaceSettings
+from interlock.server.http import AsgiApp, Header, Receive, Scope, Send
 from tests.server import matrix
 from tests.server.asking import ask
 from tests.server.matrix import OURS, THEIRS, Operation, World
@@ -22,8 +22,8 @@ Check = Callable[[World, Operation], AsyncGenerator[str, None]]
 def settings() -> Settings:
     """Each workspace has a channel at whose other end there is nobody."""
     nowhere = {"routing_key": "0" * 32, "url": "http://127.66.66.66/", "allow_private": True}
-    theirs = WorkspaceSettings({matrix.THEIR_CHANNEL: Channel("pagerduty", nowhere)})
-    return Settings(channels={matrix.CHANNEL: Channel("pagerduty", nowhere)}, workspaces={THEIRS: theirs})
+    theirs = WorkspaceSettings({matrix.THEIR_CHANNEL: ChannelSettings("pagerduty", nowhere)})
+    return Settings(channels={matrix.CHANNEL: ChannelSettings("pagerduty", nowhere)}, workspaces={THEIRS: theirs})
 
 
 async def problems(world: World, check: Check) -> str:
@@ -112,7 +112,7 @@ async def test_a_route_that_serves_another_agents_key_would_be_noticed(world: Wo
 class TakenFor:
     """Whoever asks is somebody else."""
 
-    def __init__(self, app: App, headers: dict[str, str]) -> None:
+    def __init__(self, app: AsgiApp, headers: dict[str, str]) -> None:
         self._app = app
         self._headers: list[Header] = [(name.encode(), value.encode()) for name, value in headers.items()]
 

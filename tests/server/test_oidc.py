@@ -15,8 +15,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from interlock.config.models import Oidc, Server, Settings
-from interlock.server.state import Site
+from interlock.config.models import OidcSettings, ServerSettings, Settings
+from interlock.server.state import ServerState
 from tests import identity as identities
 from tests.identity import CLIENT, SECRET, Identity, identity, new_key
 from tests.server.conftest import As
@@ -39,11 +39,11 @@ def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.fixture
 def settings(provider: Identity) -> Settings:
-    return Settings(server=Server(oidc=Oidc(provider.url, CLIENT, SECRET)))
+    return Settings(server=ServerSettings(oidc=OidcSettings(provider.url, CLIENT, SECRET)))
 
 
 @pytest.fixture
-async def ann(site: Site) -> str:
+async def ann(site: ServerState) -> str:
     """Somebody whom an admin added with an address."""
     await site.accounts.add_user("default", "ann", "reviewer", "test", email="ann@example.com")
     return "ann"
@@ -73,7 +73,7 @@ async def refused(browser: httpx2.AsyncClient, query: dict[str, str]) -> bool:
 
 @pytest.mark.postgres_smoke
 async def test_somebody_signs_in_through_the_provider(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: Site
+    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: ServerState
 ) -> None:
     address = await leave(browser, "/approvals")
     answer = await come_back(browser, provider.signs_in(address))
@@ -236,7 +236,7 @@ async def test_an_address_that_is_not_verified_leads_to_nobody(
 
 
 async def test_the_subject_of_another_issuer_is_somebody_else(
-    browser: httpx2.AsyncClient, provider: Identity, site: Site
+    browser: httpx2.AsyncClient, provider: Identity, site: ServerState
 ) -> None:
     await site.accounts.add_user("default", "ann", "admin", "test", email="ann@example.com")
     await site.accounts.with_subject("default", "https://other.example ann-at-the-provider", "ann@example.com", "ann")
@@ -244,13 +244,15 @@ async def test_the_subject_of_another_issuer_is_somebody_else(
     assert await refused(browser, provider.signs_in(await leave(browser)))
 
 
-async def test_nobody_comes_in_whom_nobody_added(browser: httpx2.AsyncClient, provider: Identity, site: Site) -> None:
+async def test_nobody_comes_in_whom_nobody_added(
+    browser: httpx2.AsyncClient, provider: Identity, site: ServerState
+) -> None:
     assert await refused(browser, provider.signs_in(await leave(browser)))
     assert await site.accounts.users("default") == []
 
 
 async def test_somebody_who_was_removed_stays_out(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: Site
+    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: ServerState
 ) -> None:
     await come_back(browser, provider.signs_in(await leave(browser)))
     await site.accounts.remove_user("default", ann, "test")
@@ -310,10 +312,10 @@ class TestWithMore:
 
     @pytest.fixture
     def settings(self, provider: Identity) -> Settings:
-        oidc = Oidc(
+        oidc = OidcSettings(
             provider.url, CLIENT, SECRET, role="reviewer", teams_claim="groups", allowed_domains=("example.com",)
         )
-        return replace(Settings(), server=Server(oidc=oidc))
+        return replace(Settings(), server=ServerSettings(oidc=oidc))
 
     async def test_new_people_come_in_with_the_role_that_is_set(
         self, browser: httpx2.AsyncClient, provider: Identity
@@ -353,7 +355,7 @@ class TestWithMore:
         ids=str,
     )
     async def test_other_domains_stay_out(
-        self, browser: httpx2.AsyncClient, provider: Identity, site: Site, claims: dict[str, Any]
+        self, browser: httpx2.AsyncClient, provider: Identity, site: ServerState, claims: dict[str, Any]
     ) -> None:
         answer = await come_back(browser, provider.signs_in(await leave(browser), **claims))
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from interlock.app.bootstrap import Parts, file_of
-from interlock.server.state import Site
+from interlock.app.bootstrap import AppServices, database_file
+from interlock.server.state import ServerState
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
@@ -30,7 +30,7 @@ async def test_health_and_readiness_need_no_key(client: As) -> None:
         assert (answer.status_code, answer.json()) == (200, {"status": status})
 
 
-async def test_a_server_that_is_about_to_stop_is_not_ready_and_alive(client: As, site: Site) -> None:
+async def test_a_server_that_is_about_to_stop_is_not_ready_and_alive(client: As, site: ServerState) -> None:
     site.stopping.set()
     answer = await client().get("/readyz")
     assert (answer.status_code, answer.json()["error"]) == (503, "not_ready")
@@ -39,10 +39,10 @@ async def test_a_server_that_is_about_to_stop_is_not_ready_and_alive(client: As,
 
 @pytest.mark.postgres_smoke
 async def test_a_server_without_its_database_is_not_ready_and_says_why(
-    client: As, parts: Parts, site: Site, place: Place
+    client: As, parts: AppServices, site: ServerState, place: Place
 ) -> None:
     assert site.store is parts.store
-    file = file_of(place.url)
+    file = database_file(place.url)
     if file is None:
         await parts.store.close()
     else:
@@ -59,7 +59,9 @@ async def test_metrics_are_for_people_with_a_key(client: As, keys: dict[str, str
 
 
 @pytest.mark.postgres_smoke
-async def test_decisions_are_counted_and_timed(client: As, keys: dict[str, str], clock: Clock, parts: Parts) -> None:
+async def test_decisions_are_counted_and_timed(
+    client: As, keys: dict[str, str], clock: Clock, parts: AppServices
+) -> None:
     await metrics(client, keys["viewer"])  # counts from here on
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     first, second, third = [await propose(agent, call_id=f"c{number}") for number in range(3)]
@@ -80,7 +82,7 @@ async def test_decisions_are_counted_and_timed(client: As, keys: dict[str, str],
     assert found[f'interlock_approvals{{status="pending",{one}}}'] == 1
 
 
-async def test_expiries_are_counted(client: As, keys: dict[str, str], clock: Clock, parts: Parts) -> None:
+async def test_expiries_are_counted(client: As, keys: dict[str, str], clock: Clock, parts: AppServices) -> None:
     await metrics(client, keys["viewer"])
     await pending(parts, expires_in=3_600_000)
     clock.forward(3_600_000)
@@ -104,7 +106,7 @@ async def test_requests_and_batches_are_counted(client: As, keys: dict[str, str]
     assert found["process_cpu_seconds_total"] > 0
 
 
-async def test_another_workspace_is_not_seen(client: As, keys: dict[str, str], parts: Parts) -> None:  # R48
+async def test_another_workspace_is_not_seen(client: As, keys: dict[str, str], parts: AppServices) -> None:  # R48
     await parts.store.secret_key("secretproject")
     await parts.gate.check(proposed(workspace="secretproject"), WRITE)
     text = (await client(keys["admin"]).get("/metrics")).text
@@ -125,7 +127,9 @@ async def test_no_metric_holds_a_name_an_id_or_an_argument(client: As, keys: dic
     assert labels == {"workspace", "status", "kind", "le", "method", "route", "during", "version"}
 
 
-async def test_database_errors_are_counted(client: As, keys: dict[str, str], site: Site, parts: Parts) -> None:
+async def test_database_errors_are_counted(
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
+) -> None:
     agent = client(keys["agent"])
     await propose(agent)
     await parts.store.close()

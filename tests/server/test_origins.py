@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.server.app import build
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.app import build_app
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.places import File
 from tests.server.asking import Got, ask
 
@@ -24,9 +24,9 @@ def place(tmp_path: Path) -> File:
 
 
 @pytest.fixture
-def open_to(site: Site) -> Entrance:
+def open_to(site: ServerState) -> RequestMiddleware:
     server = replace(site.settings.server, origins=(INBOX,))
-    return build(replace(site, settings=replace(site.settings, server=server)))
+    return build_app(replace(site, settings=replace(site.settings, server=server)))
 
 
 def allowed(got: Got) -> str:
@@ -34,7 +34,7 @@ def allowed(got: Got) -> str:
 
 
 async def test_a_page_that_is_named_may_ask_with_a_key_and_read_the_answer(
-    open_to: Entrance, keys: dict[str, str]
+    open_to: RequestMiddleware, keys: dict[str, str]
 ) -> None:
     before = await ask(open_to, "OPTIONS", "/api/me", {"origin": INBOX, **ASKS})
     assert (before.status, allowed(before)) == (204, INBOX)
@@ -47,7 +47,9 @@ async def test_a_page_that_is_named_may_ask_with_a_key_and_read_the_answer(
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "", f"{INBOX}.evil.example", INBOX.upper()])
-async def test_all_other_pages_may_not(open_to: Entrance, app: Entrance, keys: dict[str, str], origin: str) -> None:
+async def test_all_other_pages_may_not(
+    open_to: RequestMiddleware, app: RequestMiddleware, keys: dict[str, str], origin: str
+) -> None:
     key = {"authorization": f"Bearer {keys['reviewer']}"}
     for which, name in ((open_to, origin), (app, INBOX)):
         before = await ask(which, "OPTIONS", "/api/me", {"origin": name, **ASKS})
@@ -56,12 +58,12 @@ async def test_all_other_pages_may_not(open_to: Entrance, app: Entrance, keys: d
         assert allowed(await ask(which, "GET", "/api/me", {"origin": name, **key})) == ""
 
 
-async def test_a_session_of_our_own_page_does_not_count_from_there(open_to: Entrance) -> None:
+async def test_a_session_of_our_own_page_does_not_count_from_there(open_to: RequestMiddleware) -> None:
     headers = {"origin": INBOX, "cookie": "interlock=whatever", "content-type": "application/json"}
     got = await ask(open_to, "POST", "/api/approvals/bulk", headers, b'{"decisions":[]}')
     assert (got.status, got.error) == (403, "forbidden")
 
 
-async def test_a_preflight_with_odd_names_allows_none_of_them(open_to: Entrance) -> None:
+async def test_a_preflight_with_odd_names_allows_none_of_them(open_to: RequestMiddleware) -> None:
     odd = {"origin": INBOX, **ASKS, "access-control-request-headers": "x-a: b\t"}
     assert (await ask(open_to, "OPTIONS", "/api/me", odd)).headers["access-control-allow-headers"] == ""

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from interlock.runtime.durations import rfc3339
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -18,14 +18,14 @@ def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
-async def key_of(site: Site, name: str, role: str, lasts: int | None = None) -> str:
+async def key_of(site: ServerState, name: str, role: str, lasts: int | None = None) -> str:
     made = await site.accounts.create_key("default", f"{role} of {name}", role, "test", name, lasts=lasts)
     return made[1]
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
 async def test_a_lesser_key_neither_rotates_nor_ends_a_greater_one(
-    role: str, site: Site, ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
+    role: str, site: ServerState, ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
 ) -> None:
     lesser = client(await key_of(site, "ada", role))
     admin = keys["admin"][:12]
@@ -36,7 +36,7 @@ async def test_a_lesser_key_neither_rotates_nor_ends_a_greater_one(
     assert {key.role for key in await site.accounts.keys("default") if key.rotated_from} == set()
 
 
-async def test_a_key_rotates_and_ends_those_of_its_own_role(site: Site, client: As) -> None:
+async def test_a_key_rotates_and_ends_those_of_its_own_role(site: ServerState, client: As) -> None:
     one, two = await key_of(site, "bob", "viewer"), await key_of(site, "bob", "viewer")
     rotated = await client(one).post(f"/api/me/keys/{two[:12]}/rotate")
     assert (rotated.status_code, rotated.json()["role"]) == (201, "viewer")
@@ -45,7 +45,7 @@ async def test_a_key_rotates_and_ends_those_of_its_own_role(site: Site, client: 
 
 
 @pytest.mark.usefixtures("keys")
-async def test_what_a_key_makes_ends_with_it_at_the_latest(site: Site, client: As, clock: Clock) -> None:
+async def test_what_a_key_makes_ends_with_it_at_the_latest(site: ServerState, client: As, clock: Clock) -> None:
     short, long = await key_of(site, "bob", "reviewer", HOUR), await key_of(site, "bob", "reviewer")
     end = rfc3339(clock() + HOUR)
     brief = client(short)
@@ -60,7 +60,7 @@ async def test_what_a_key_makes_ends_with_it_at_the_latest(site: Site, client: A
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
 async def test_a_lesser_key_does_not_sign_its_person_out(
-    role: str, site: Site, ada: httpx2.AsyncClient, client: As
+    role: str, site: ServerState, ada: httpx2.AsyncClient, client: As
 ) -> None:
     answer = await client(await key_of(site, "ada", role)).delete("/api/sessions")
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
@@ -68,14 +68,14 @@ async def test_a_lesser_key_does_not_sign_its_person_out(
     assert (await ada.delete("/api/sessions")).status_code == 200, "a key of the whole role can"
 
 
-async def test_a_lesser_key_ends_no_account_elsewhere(site: Site, client: As, keys: dict[str, str]) -> None:
+async def test_a_lesser_key_ends_no_account_elsewhere(site: ServerState, client: As, keys: dict[str, str]) -> None:
     assert (await client(await key_of(site, "bob", "viewer")).delete("/api/me/identities/x")).status_code == 403
     assert (await client(keys["reviewer"]).delete("/api/me/identities/x")).status_code == 404
 
 
 @pytest.mark.parametrize(("name", "role"), [("bob", "viewer"), ("ada", "viewer"), ("ada", "reviewer")])
 async def test_a_lesser_key_lends_no_seat(
-    name: str, role: str, site: Site, ada: httpx2.AsyncClient, client: As, clock: Clock
+    name: str, role: str, site: ServerState, ada: httpx2.AsyncClient, client: As, clock: Clock
 ) -> None:
     lesser = client(await key_of(site, name, role))
     for body in ({"until": rfc3339(clock() + HOUR), "users": ["vic"]}, {"until": None}):
@@ -85,7 +85,7 @@ async def test_a_lesser_key_lends_no_seat(
 
 
 async def test_viewers_have_no_stand_ins_and_those_that_a_key_names_end_with_it(
-    site: Site, client: As, keys: dict[str, str], clock: Clock
+    site: ServerState, client: As, keys: dict[str, str], clock: Clock
 ) -> None:
     vic, until = client(keys["viewer"]), rfc3339(clock() + HOUR)
     assert (await vic.put("/api/me/away", json={"until": until})).status_code == 200

@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.pause import MAX_BODY, MAX_STATE
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.asking import PATIENCE, ask, scope_of
 from tests.server.conftest import As
 from tests.support import Clock, approve, pending
@@ -42,12 +42,14 @@ async def names(client: httpx2.AsyncClient, **query: str) -> list[str]:
     return [item["called"] for item in (await client.get("/api/pauses", params=query)).json()["items"]]
 
 
-async def somebody_waits(site: Site) -> None:
+async def somebody_waits(site: ServerState) -> None:
     while not site.meters.waiting:  # noqa: ASYNC110  a number, which nothing announces
         await asyncio.sleep(0.001)
 
 
-async def test_a_run_is_paused_listed_claimed_and_over(client: As, keys: Keys, parts: Parts, clock: Clock) -> None:
+async def test_a_run_is_paused_listed_claimed_and_over(
+    client: As, keys: Keys, parts: AppServices, clock: Clock
+) -> None:
     agent = client(keys["agent"])
     approval_id = await pending(parts)
     first = await paused(agent, called="what the framework calls it " * 10)
@@ -70,7 +72,7 @@ async def test_a_run_is_paused_listed_claimed_and_over(client: As, keys: Keys, p
 
 
 async def test_the_state_of_a_run_is_for_keys_of_the_same_name_alone(
-    client: As, keys: Keys, parts: Parts
+    client: As, keys: Keys, parts: AppServices
 ) -> None:  # R48
     _, other = await parts.accounts.create_key("default", "other", "agent", "test")
     name = next(key.name for key in await parts.accounts.keys("default") if keys["agent"].startswith(key.id))
@@ -109,7 +111,7 @@ async def test_a_claim_that_is_sent_again_gives_the_same_runs(client: As, keys: 
 
 
 async def test_a_claim_leaves_nothing_among_the_answers_that_are_kept(
-    client: As, keys: Keys, parts: Parts
+    client: As, keys: Keys, parts: AppServices
 ) -> None:  # R48
     agent = client(keys["agent"], **{"idempotency-key": "once"})
     await paused(client(keys["agent"]))
@@ -117,7 +119,9 @@ async def test_a_claim_leaves_nothing_among_the_answers_that_are_kept(
     assert (await claimed(agent))["items"] == []  # and so it was no repetition
 
 
-async def test_a_run_of_a_program_that_certainly_ended_is_free_at_once(client: As, keys: Keys, parts: Parts) -> None:
+async def test_a_run_of_a_program_that_certainly_ended_is_free_at_once(
+    client: As, keys: Keys, parts: AppServices
+) -> None:
     _, other = await parts.accounts.create_key("default", "other", "agent", "test")
     agent = client(keys["agent"])
     await paused(agent)
@@ -143,7 +147,9 @@ async def test_a_run_that_failed_is_left_alone_for_a_while(client: As, keys: Key
 
 
 @pytest.mark.postgres_smoke
-async def test_a_claim_is_answered_when_a_person_decides(client: As, keys: Keys, parts: Parts, site: Site) -> None:
+async def test_a_claim_is_answered_when_a_person_decides(
+    client: As, keys: Keys, parts: AppServices, site: ServerState
+) -> None:
     agent = client(keys["agent"])
     approval_id = await pending(parts)
     await paused(agent)
@@ -155,7 +161,7 @@ async def test_a_claim_is_answered_when_a_person_decides(client: As, keys: Keys,
         assert len((await claiming)["items"]) == 1
 
 
-async def test_a_server_that_stops_answers_at_once_and_takes_nothing(client: As, keys: Keys, site: Site) -> None:
+async def test_a_server_that_stops_answers_at_once_and_takes_nothing(client: As, keys: Keys, site: ServerState) -> None:
     agent = client(keys["agent"])
     claiming = asyncio.ensure_future(claimed(agent, wait=60))
     await somebody_waits(site)
@@ -219,7 +225,9 @@ async def test_a_state_of_four_megabytes_goes_there_and_back(client: As, keys: K
     assert answer.status_code == 413
 
 
-async def test_a_large_body_is_read_from_those_alone_who_may_send_one(app: Entrance, keys: Keys) -> None:  # R48
+async def test_a_large_body_is_read_from_those_alone_who_may_send_one(
+    app: RequestMiddleware, keys: Keys
+) -> None:  # R48
     """Nobody else makes the server keep so much: not a byte of it is looked at."""
     body = b'{"run_id": "run", "state": "' + b"A" * 2_000_000 + b'"}'
     kind = {"content-type": "application/json", "content-length": str(len(body))}
@@ -231,7 +239,7 @@ async def test_a_large_body_is_read_from_those_alone_who_may_send_one(app: Entra
 
 
 async def test_a_client_that_closed_its_connection_takes_no_run(
-    client: As, app: Entrance, keys: Keys, parts: Parts, site: Site
+    client: As, app: RequestMiddleware, keys: Keys, parts: AppServices, site: ServerState
 ) -> None:
     agent = client(keys["agent"])
     approval_id = await pending(parts)

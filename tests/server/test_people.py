@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.runtime.durations import rfc3339
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock
@@ -30,7 +30,7 @@ def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["reviewer"])
 
 
-async def kinds(site: Site) -> list[tuple[str, str, dict[str, Any]]]:
+async def kinds(site: ServerState) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (entry.kind, entry.actor, json.loads(entry.data))
         async for page in site.store.entries("default")
@@ -38,7 +38,7 @@ async def kinds(site: Site) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClient, site: Site) -> None:
+async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClient, site: ServerState) -> None:
     new = {"name": "eve", "role": "reviewer", "teams": ["finance"], "email": "eve@example.com"}
     added = await ada.post("/api/users", json=new)
     assert added.status_code == 201, added.text
@@ -101,7 +101,9 @@ async def test_a_link_lets_somebody_in_once_with_a_new_password(ada: httpx2.Asyn
     assert (await ada.post("/api/users/nobody/link")).status_code == 404
 
 
-async def test_one_changes_ones_own_password_by_the_old_one(client: As, site: Site, keys: dict[str, str]) -> None:
+async def test_one_changes_ones_own_password_by_the_old_one(
+    client: As, site: ServerState, keys: dict[str, str]
+) -> None:
     await site.accounts.set_password("default", "bob", PASSWORD, "test")
     here, there = client(origin=OURS), client(origin=OURS)
     for browser in (here, there):
@@ -192,7 +194,7 @@ async def test_only_admins_change_people(
 
 
 async def test_an_admin_of_another_workspace_reaches_nobody_here(
-    client: As, keys: dict[str, str], parts: Parts, site: Site
+    client: As, keys: dict[str, str], parts: AppServices, site: ServerState
 ) -> None:
     await site.accounts.add_workspace("other")
     strange = client((await make_keys(parts, "other"))["admin"])

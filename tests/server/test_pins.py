@@ -8,13 +8,13 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.config.models import Action, Settings
+from interlock.app.bootstrap import AppServices
+from interlock.config.models import ActionSettings, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, DeniedNow
 from interlock.core.pins import MAX_DECLARED
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock, faults, kinds
 
@@ -23,11 +23,11 @@ READS_ARE_FREE = "rules:\n  - {name: reads are free, effect: read, then: allow}\
 EVERYTHING_IS_FREE = "rules:\n  - {name: all is free, then: allow}\n"
 
 
-async def put_policy(site: Site, text: str) -> None:
+async def put_policy(site: ServerState, text: str) -> None:
     await site.workspaces.put_policy("default", f"version: 1\n{text}", "ada")
 
 
-async def pin(site: Site, spec: ToolSpec) -> None:
+async def pin(site: ServerState, spec: ToolSpec) -> None:
     await site.store.pin("default", [spec], "", "ada")
     await site.workspaces.refresh("default")
 
@@ -51,7 +51,7 @@ def notes(card: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("tool", ["send", "SEND"])
 async def test_a_pinned_write_that_is_claimed_as_a_read_asks(
-    client: As, keys: dict[str, str], site: Site, tool: str
+    client: As, keys: dict[str, str], site: ServerState, tool: str
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await put_policy(site, READS_ARE_FREE)
@@ -65,7 +65,7 @@ async def test_a_pinned_write_that_is_claimed_as_a_read_asks(
 
 
 async def test_a_pinned_read_runs_unasked_whatever_the_policy_thinks_of_claims(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent = client(keys["agent"])
     await put_policy(site, "defaults: {trust_declared: false}\n" + READS_ARE_FREE)
@@ -76,7 +76,7 @@ async def test_a_pinned_read_runs_unasked_whatever_the_policy_thinks_of_claims(
 
 
 async def test_a_changed_definition_asks_although_a_rule_or_a_grant_lets_it_pass(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await pin(site, ToolSpec("send", "write", SCHEMA))
@@ -96,7 +96,7 @@ async def test_a_changed_definition_asks_although_a_rule_or_a_grant_lets_it_pass
 
 
 async def test_arguments_that_fit_the_changed_schema_alone_are_shown_to_people(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await pin(site, ToolSpec("send", "write", {**SCHEMA, "additionalProperties": False}))
@@ -109,7 +109,7 @@ async def test_arguments_that_fit_the_changed_schema_alone_are_shown_to_people(
 
 
 async def test_a_pinned_secret_stays_hidden_though_the_call_does_not_say_it(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await pin(site, ToolSpec("send", "write", secret=("token",)))
@@ -123,7 +123,7 @@ async def test_a_pinned_secret_stays_hidden_though_the_call_does_not_say_it(
 
 
 async def test_secrets_that_only_the_call_declares_hide_nothing_of_a_pinned_tool(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await pin(site, ToolSpec("send", "write"))
@@ -133,7 +133,7 @@ async def test_secrets_that_only_the_call_declares_hide_nothing_of_a_pinned_tool
 
 
 async def test_an_idempotent_pin_gives_more_than_one_start_until_start_by(
-    client: As, keys: dict[str, str], site: Site, clock: Clock
+    client: As, keys: dict[str, str], site: ServerState, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await put_policy(site, "defaults: {start_within: 1m}\n")
@@ -151,7 +151,7 @@ async def test_an_idempotent_pin_gives_more_than_one_start_until_start_by(
 
 
 async def test_a_claimed_idempotence_of_a_pinned_tool_gives_one_start(
-    client: As, keys: dict[str, str], site: Site, clock: Clock
+    client: As, keys: dict[str, str], site: ServerState, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await pin(site, ToolSpec("send", "write"))
@@ -163,7 +163,9 @@ async def test_a_claimed_idempotence_of_a_pinned_tool_gives_one_start(
     assert (await agent.post(f"{path}/start", json={})).json()["error"] == "already_started"
 
 
-async def test_a_name_that_looks_like_a_pinned_one_is_refused(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_a_name_that_looks_like_a_pinned_one_is_refused(
+    client: As, keys: dict[str, str], site: ServerState
+) -> None:
     await put_policy(site, READS_ARE_FREE)
     await pin(site, ToolSpec("send", "write"))
     told = await propose(client(keys["agent"]), tool="s\u0435nd", effect="read")
@@ -180,7 +182,14 @@ async def test_a_name_that_looks_like_a_pinned_one_is_refused(client: As, keys: 
     ],
 )
 async def test_a_call_that_declares_another_effect_has_the_risk_of_the_stricter_one(
-    client: As, keys: dict[str, str], site: Site, parts: Parts, pinned: str, claimed: str, effect: str, risk: str
+    client: As,
+    keys: dict[str, str],
+    site: ServerState,
+    parts: AppServices,
+    pinned: str,
+    claimed: str,
+    effect: str,
+    risk: str,
 ) -> None:
     bob = client(keys["reviewer"])
     await pin(site, ToolSpec("send", pinned, SCHEMA))
@@ -193,7 +202,7 @@ async def test_a_call_that_declares_another_effect_has_the_risk_of_the_stricter_
 
 
 async def test_a_pinned_tool_has_the_servers_sentence_as_an_unregistered_one(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     drop = {"tool": "run_sql", "args": {"sql": "DROP TABLE users"}}
@@ -208,7 +217,7 @@ async def test_a_pinned_tool_has_the_servers_sentence_as_an_unregistered_one(
         assert edited["sentence"] == "Run run_sql: sql = SELECT 1"
 
 
-async def test_humanlayers_functions_are_judged_as_pinned(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_humanlayers_functions_are_judged_as_pinned(client: As, keys: dict[str, str], site: ServerState) -> None:
     await pin(site, ToolSpec("send", "write", secret=("token",)))
     body = {"run_id": "r", "call_id": "c", "spec": {"fn": "send", "kwargs": {"token": "hunter2"}}}
     assert (await client(keys["agent"]).post("/humanlayer/v1/function_calls", json=body)).status_code == 200
@@ -217,7 +226,7 @@ async def test_humanlayers_functions_are_judged_as_pinned(client: As, keys: dict
     assert "hunter2" not in (await client(keys["reviewer"]).get(f"/api/approvals/{item['id']}")).text
 
 
-async def test_a_pin_that_another_process_made_is_followed(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_a_pin_that_another_process_made_is_followed(client: As, keys: dict[str, str], site: ServerState) -> None:
     doors = await site.workspaces.doors("default")
     await site.store.pin("default", [ToolSpec("send", "write")], "", "ada")
     before = doors.known.pins
@@ -230,7 +239,7 @@ async def test_a_pin_that_another_process_made_is_followed(client: As, keys: dic
 
 
 async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     agent = client(keys["agent"])
     assert (await propose(agent, tool="look", effect="read", schema=SCHEMA, agent="bot"))["outcome"] == "proceed"
@@ -247,7 +256,7 @@ async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str], site: Site) -> httpx2.AsyncClient:
+def ada(client: As, keys: dict[str, str], site: ServerState) -> httpx2.AsyncClient:
     """She looks when what agents declared in reads is written, which is done in the background."""
 
     async def wait(_: httpx2.Request) -> None:
@@ -316,7 +325,7 @@ async def test_a_declared_tool_whose_name_looks_like_another_is_marked_and_not_p
 
 
 async def test_what_looks_like_a_registered_or_pinned_tool_is_not_pinned(
-    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: ServerState
 ) -> None:
     for plain, alike in (("cms_delete_post", "cms_d\u0435lete_post"), ("send", "s\u0435nd")):
         if plain == "send":
@@ -330,7 +339,7 @@ async def test_what_looks_like_a_registered_or_pinned_tool_is_not_pinned(
 
 
 async def test_no_tool_runs_on_its_agents_word_where_the_policy_believes_none(
-    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: ServerState
 ) -> None:
     await declare(client(keys["agent"]), "send", effect="write")
     assert (await ada.get("/api/pins")).json()["on_word"] == 1
@@ -389,7 +398,7 @@ async def test_what_cannot_be_pinned_is_refused(
 
 
 async def test_all_tools_of_an_agent_are_pinned_but_those_that_a_rule_names(
-    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site, clock: Clock
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: ServerState, clock: Clock
 ) -> None:
     agent = client(keys["agent"])
     await put_policy(
@@ -418,7 +427,7 @@ async def test_all_tools_of_an_agent_are_pinned_but_those_that_a_rule_names(
 
 
 async def test_a_tool_that_an_ask_rule_names_is_left_out_and_pinned_by_itself(
-    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: ServerState
 ) -> None:
     await put_policy(site, "rules:\n  - {name: mails, tools: [send], then: ask}\n")
     agent = client(keys["agent"])
@@ -443,7 +452,7 @@ async def test_the_list_of_tools_says_what_is_pinned(client: As, keys: dict[str,
 
 
 async def test_a_tool_that_was_unpinned_runs_on_its_agents_word_again(
-    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: ServerState
 ) -> None:
     await put_policy(site, READS_ARE_FREE)
     agent = client(keys["agent"])
@@ -464,7 +473,7 @@ rules:
 
 
 async def test_a_claim_that_was_made_before_a_pin_does_not_count_after_it(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
     await put_policy(site, DESTROYS_NOTHING)
@@ -489,7 +498,7 @@ async def test_a_claim_that_was_made_before_a_pin_does_not_count_after_it(
 
 
 async def test_nor_does_one_that_is_on_its_way_while_the_tool_is_pinned(
-    client: As, keys: dict[str, str], site: Site, monkeypatch: pytest.MonkeyPatch
+    client: As, keys: dict[str, str], site: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent, spend = client(keys["agent"]), site.quotas.spend
     await put_policy(site, DESTROYS_NOTHING)
@@ -504,7 +513,7 @@ async def test_nor_does_one_that_is_on_its_way_while_the_tool_is_pinned(
     assert refused.json()["error"] == "denied_now"
 
 
-async def test_nor_does_a_pin_that_another_one_replaced(client: As, keys: dict[str, str], site: Site) -> None:
+async def test_nor_does_a_pin_that_another_one_replaced(client: As, keys: dict[str, str], site: ServerState) -> None:
     agent = client(keys["agent"])
     await put_policy(site, DESTROYS_NOTHING)
     await pin(site, ToolSpec("note_burn", "write"))
@@ -516,20 +525,20 @@ async def test_nor_does_a_pin_that_another_one_replaced(client: As, keys: dict[s
 
 
 async def test_a_call_from_before_is_judged_as_the_tool_is_registered_now(
-    client: As, keys: dict[str, str], site: Site, parts: Parts
+    client: As, keys: dict[str, str], site: ServerState, parts: AppServices
 ) -> None:
     agent = client(keys["agent"])
     await put_policy(site, "rules:\n  - {name: no, effect: write, then: deny}\n  - {name: rest, then: allow}\n")
     told = await propose(agent, effect="destructive")
     assert told["outcome"] == "proceed"
-    started_anew = await site_of(Settings(actions={"send": Action({"type": "object"})}), parts)
+    started_anew = await make_server_state(Settings(actions={"send": ActionSettings({"type": "object"})}), parts)
     gate = (await started_anew.workspaces.doors("default")).gate
     with pytest.raises(DeniedNow):
         await gate.start("default", told["approval_id"], "runner")
 
 
 async def test_a_key_that_makes_up_tools_hides_its_own_alone_and_is_named(
-    client: As, keys: dict[str, str], site: Site
+    client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     await put_policy(site, READS_ARE_FREE)
     ada, agent = client(keys["admin"]), client(keys["agent"])

@@ -8,11 +8,11 @@ import json
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.config.models import InlinePolicy, Settings
-from interlock.server.app import build
-from interlock.server.serve import site_of
-from interlock.server.state import Site
+from interlock.server.app import build_app
+from interlock.server.serve import make_server_state
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
 
@@ -61,7 +61,7 @@ async def test_a_policy_is_given_back_as_it_was_put_and_as_json(ada: httpx2.Asyn
     assert (await ada.get("/api/policy", params={"version": "3"})).status_code == 404
 
 
-async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, site: Site) -> None:
+async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, site: ServerState) -> None:
     await put(ada)
     entries = [entry async for page in site.store.entries("default") for entry in page]
     entry = next(entry for entry in entries if entry.kind == "policy_changed")
@@ -100,12 +100,12 @@ async def test_what_is_no_policy_is_refused(ada: httpx2.AsyncClient) -> None:
 
 
 async def test_the_versions_say_that_the_servers_file_is_stale(
-    parts: Parts, keys: dict[str, str], ada: httpx2.AsyncClient
+    parts: AppServices, keys: dict[str, str], ada: httpx2.AsyncClient
 ) -> None:
     assert (await ada.get("/api/policy/versions")).json()["stale"] is None
     for text in (POLICY, "version: 1\n", POLICY):
-        started = await site_of(Settings(policy=InlinePolicy(text)), parts)
-    transport = httpx2.ASGITransport(app=build(started))
+        started = await make_server_state(Settings(policy=InlinePolicy(text)), parts)
+    transport = httpx2.ASGITransport(app=build_app(started))
     headers = {"authorization": f"Bearer {keys['admin']}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321", headers=headers) as stale:
         said = (await stale.get("/api/policy/versions")).json()["stale"]

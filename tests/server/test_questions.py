@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.server.models import Outcome
+from interlock.server.models import OutcomeJson
 from tests.server.conftest import As
 from tests.server.test_approvals import act
 from tests.server.test_calls import decide, propose
@@ -21,7 +21,7 @@ async def ask(agent: httpx2.AsyncClient, /, **more: Any) -> dict[str, Any]:
     answer = await agent.post("/api/questions", json={**QUESTION, **more})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
-    Outcome.model_validate(body)
+    OutcomeJson.model_validate(body)
     return body
 
 

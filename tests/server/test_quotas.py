@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.config.load import load_settings
-from interlock.config.models import Quotas, Server, Settings
-from interlock.core.approval.execute import MAX_LATE
+from interlock.config.models import QuotaSettings, ServerSettings, Settings
+from interlock.core.approval.execute import MAX_LATE_REPORTS
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import TooManyRequests
-from interlock.core.identity import Bindings, Principal
-from interlock.server.quotas import QuotaKeeper
-from interlock.server.state import Site
+from interlock.core.identity import KeyBindings, Principal
+from interlock.server.quotas import QuotaEnforcer
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock, kinds
 
@@ -27,7 +27,7 @@ PER_MINUTE, PENDING = 5, 3
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> Settings:
-    return Settings(server=Server(quotas=getattr(request, "param", Quotas(PER_MINUTE, 0))))
+    return Settings(server=ServerSettings(quotas=getattr(request, "param", QuotaSettings(PER_MINUTE, 0))))
 
 
 def call(number: int, effect: str = "write") -> dict[str, Any]:
@@ -67,7 +67,7 @@ async def test_one_key_does_not_use_up_what_another_has(client: As, keys: Keys) 
     assert (await other.post("/api/calls", json=call(99))).status_code == 200
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_a_key_has_so_many_calls_that_wait_and_no_more(client: As, keys: Keys, clock: Clock) -> None:
     agent, other, bob = client(keys["agent"]), client(await another(client, keys)), client(keys["reviewer"])
     told = [(await agent.post("/api/calls", json=call(number))).json() for number in range(PENDING)]
@@ -88,12 +88,12 @@ async def test_a_key_has_so_many_calls_that_wait_and_no_more(client: As, keys: K
 
 
 @pytest.mark.postgres_smoke
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_what_is_pending_counts_on_every_server_and_after_a_restart(
-    client: As, keys: Keys, site: Site, parts: Parts
+    client: As, keys: Keys, site: ServerState, parts: AppServices
 ) -> None:
     """And with every key of the same agent, or of the same chain of rotations."""
-    bindings = [Bindings(("office",)), Bindings(("office", "night")), Bindings()]
+    bindings = [KeyBindings(("office",)), KeyBindings(("office", "night")), KeyBindings()]
     made = [await parts.accounts.create_key("default", "bot", "agent", "ada", "", each) for each in bindings]
     rotated = await parts.accounts.rotate_key("default", made[2][0].id, "ada")
     office, several, loose, replaced = (client(secret) for _, secret in (*made, rotated))
@@ -108,10 +108,15 @@ async def test_what_is_pending_counts_on_every_server_and_after_a_restart(
     assert (await client(keys["agent"]).post("/api/calls", json=call(98))).status_code == 200
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
-async def test_several_keys_of_an_agent_have_no_more_together(client: As, parts: Parts, clock: Clock) -> None:
-    several = Bindings(("office", "night"))
-    bindings = (Bindings(("office",)), several, Bindings(("office",)), Bindings(("office",), pending=PENDING + 1))
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
+async def test_several_keys_of_an_agent_have_no_more_together(client: As, parts: AppServices, clock: Clock) -> None:
+    several = KeyBindings(("office", "night"))
+    bindings = (
+        KeyBindings(("office",)),
+        several,
+        KeyBindings(("office",)),
+        KeyBindings(("office",), pending=PENDING + 1),
+    )
     made = [await parts.accounts.create_key("default", "bot", "agent", "ada", "", each) for each in bindings]
     agents = [client(secret) for _, secret in made]
     for number, agent in enumerate(agents):  # all of them have looked
@@ -130,8 +135,8 @@ async def test_several_keys_of_an_agent_have_no_more_together(client: As, parts:
     assert (await agents[0].post("/api/calls", json=call(91))).status_code == 429
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
-async def test_many_calls_at_once_get_no_more_than_one_after_another(client: As, keys: Keys, site: Site) -> None:
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
+async def test_many_calls_at_once_get_no_more_than_one_after_another(client: As, keys: Keys, site: ServerState) -> None:
     """Nor do they before the database was asked for the first time."""
     agent = client(keys["agent"])
     await agent.post("/api/calls", json=call(0))
@@ -140,9 +145,9 @@ async def test_many_calls_at_once_get_no_more_than_one_after_another(client: As,
     assert sorted(each.status_code for each in answers)[:PENDING] == [200, 200, 429]
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_the_database_is_asked_once_a_second_at_most(
-    client: As, keys: Keys, site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    client: As, keys: Keys, site: ServerState, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     count = site.store.pending_of_owner
@@ -162,9 +167,9 @@ async def test_the_database_is_asked_once_a_second_at_most(
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, 1)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, 1)], indirect=True)
 async def test_what_asks_nobody_is_let_through_while_others_are_pending(
-    client: As, keys: Keys, parts: Parts, site: Site
+    client: As, keys: Keys, parts: AppServices, site: ServerState
 ) -> None:
     await parts.put_policy("default", "rules: [{name: free, tools: [note], then: allow}]", "ada", {})
     await site.workspaces.refresh("default")
@@ -189,12 +194,12 @@ async def test_a_key_can_have_quotas_of_its_own(client: As, keys: Keys, clock: C
         assert [answer.status_code for answer in answers] == expected
 
 
-def restart(site: Site) -> None:
+def restart(site: ServerState) -> None:
     """As far as quotas go."""
-    site.quotas = QuotaKeeper(site.settings.server.quotas, site.store, site.clock)
+    site.quotas = QuotaEnforcer(site.settings.server.quotas, site.store, site.clock)
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_what_was_decided_makes_room(client: As, keys: Keys, clock: Clock) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     for number in range(4 * PENDING):
@@ -205,7 +210,9 @@ async def test_what_was_decided_makes_room(client: As, keys: Keys, clock: Clock)
     assert (await agent.post("/api/calls", json=call(99))).status_code == 200
 
 
-async def test_quotas_of_a_key_hold_as_it_is_looked_up_last(parts: Parts, site: Site, clock: Clock) -> None:
+async def test_quotas_of_a_key_hold_as_it_is_looked_up_last(
+    parts: AppServices, site: ServerState, clock: Clock
+) -> None:
     doors = await site.workspaces.doors("default")
     spec = ToolSpec("write_it", "write")
 
@@ -246,7 +253,7 @@ async def test_runs_and_pauses_and_remarks_count_as_calls_do(client: As, keys: K
         assert (await agent.post(path, json=body)).status_code == 200, path
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_a_key_has_so_many_open_runs_and_no_more(client: As, keys: Keys) -> None:
     agent, other = client(keys["agent"]), client(await another(client, keys))
     wanted = [agent.post("/api/runs", json={"agent": f"a{number}", "runner": "r"}) for number in range(3 * PENDING)]
@@ -261,7 +268,7 @@ async def test_a_key_has_so_many_open_runs_and_no_more(client: As, keys: Keys) -
     assert (await agent.post("/api/runs", json={"agent": "b"})).status_code == 200
 
 
-@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+@pytest.mark.parametrize("settings", [QuotaSettings(0, PENDING)], indirect=True)
 async def test_the_state_of_paused_runs_is_bounded(client: As, keys: Keys) -> None:
     agent, other = client(keys["agent"]), client(await another(client, keys))
     state = b64encode(bytes(3 << 20)).decode()
@@ -275,33 +282,37 @@ async def test_the_state_of_paused_runs_is_bounded(client: As, keys: Keys) -> No
     assert (await agent.post("/api/pauses", json={"run_id": "p9", "state": state})).status_code == 200
 
 
-async def test_late_reports_do_not_fill_the_ledger(client: As, keys: Keys, parts: Parts, site: Site) -> None:
+async def test_late_reports_do_not_fill_the_ledger(
+    client: As, keys: Keys, parts: AppServices, site: ServerState
+) -> None:
     await site.workspaces.put_policy("default", "rules: [{name: free, then: allow}]", "ada")
     agent = client(keys["agent"])
     told = (await agent.post("/api/calls", json={**call(0), "args": {"token": "hunter2"}, "secret": ["token"]})).json()
     path = f"/api/calls/{told['approval_id']}"
     assert (await agent.post(f"{path}/start", json={})).status_code == 200
     assert (await agent.post(f"{path}/finish", json={"fence": 1, "ok": True, "result": 1})).status_code == 200
-    for number in range(3 * MAX_LATE):
+    for number in range(3 * MAX_LATE_REPORTS):
         for _ in range(2):
             body = {"fence": 1, "ok": False, "error": f"hunter2 {number}"}
             late = await agent.post(f"{path}/finish", json=body)
             assert (late.status_code, late.json()["error"]) == (409, "lease_lost")
-        assert (await kinds(parts)).count("finished_late") == min(number + 1, MAX_LATE)
+        assert (await kinds(parts)).count("finished_late") == min(number + 1, MAX_LATE_REPORTS)
 
 
-def test_people_have_no_quotas(site: Site) -> None:
+def test_people_have_no_quotas(site: ServerState) -> None:
     assert site.quotas.limits_of(Principal("default", "ada", "admin")) is None
-    assert site.quotas.limits_of(Principal("default", "billing", "agent")) == Quotas(PER_MINUTE, 0)
+    assert site.quotas.limits_of(Principal("default", "billing", "agent")) == QuotaSettings(PER_MINUTE, 0)
     own = Principal("default", "billing", "agent", per_minute=0, pending=7)
-    assert site.quotas.limits_of(own) == Quotas(0, 7)
+    assert site.quotas.limits_of(own) == QuotaSettings(0, 7)
 
 
 def test_the_configuration_sets_them(tmp_path: Any) -> None:
     file = tmp_path / "interlock.yaml"
     file.write_text(json.dumps({"server": {"quotas": {"per_minute": 10}}}))
-    assert load_settings(file, {}).server.quotas == Quotas(10, 5_000)
-    assert load_settings(None, {"INTERLOCK_CONFIG": str(file), "INTERLOCK_QUOTAS": "off"}).server.quotas == Quotas(0, 0)
+    assert load_settings(file, {}).server.quotas == QuotaSettings(10, 5_000)
+    assert load_settings(
+        None, {"INTERLOCK_CONFIG": str(file), "INTERLOCK_QUOTAS": "off"}
+    ).server.quotas == QuotaSettings(0, 0)
 
 
 async def another(client: As, keys: Keys) -> str:

@@ -10,12 +10,12 @@ import httpx2
 import pytest
 
 from interlock.app.gate import uuid7
-from interlock.config.models import Action, Settings, Verification
+from interlock.config.models import ActionSettings, Settings, VerificationSettings
 from interlock.core.call import ToolSpec
 from interlock.core.freeze import Freeze
 from interlock.runtime.durations import rfc3339
-from interlock.server.routes.external import Resumed
-from interlock.server.state import Site
+from interlock.server.routes.external import ExternalRequestJson
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock, Parts, kinds
@@ -46,7 +46,7 @@ async def resume(anybody: httpx2.AsyncClient, request_id: str) -> dict[str, Any]
     answer = await anybody.get(f"/resume/{request_id}")
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
-    Resumed.model_validate(body)
+    ExternalRequestJson.model_validate(body)
     return body
 
 
@@ -291,8 +291,8 @@ class TestConfigured:
     @pytest.fixture
     def settings(self) -> Settings:
         schema = {"type": "object", "properties": {"key": {"type": "string"}}}
-        lenient = Verification(schema_strictness="lenient", allow_modifications=False, max_comment_length=10)
-        return Settings(actions={"update": Action(schema, "nobody")}, verification=lenient)
+        lenient = VerificationSettings(schema_strictness="lenient", allow_modifications=False, max_comment_length=10)
+        return Settings(actions={"update": ActionSettings(schema, "nobody")}, verification=lenient)
 
     async def test_verification_is_as_configured(self, client: As, keys: Keys) -> None:  # R27, R30
         agent, bob = client(keys["agent"]), client(keys["reviewer"])
@@ -314,7 +314,7 @@ HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bea
 
 @pytest.mark.parametrize("tool", ["http_post", "HTTP_Post"])
 async def test_what_is_registered_of_a_tool_counts_for_a_request(
-    client: As, keys: Keys, parts: Parts, site: Site, tool: str
+    client: As, keys: Keys, parts: Parts, site: ServerState, tool: str
 ) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
     request_id = await taken_in(agent, HEADERS, tool)
@@ -332,7 +332,9 @@ async def test_what_is_registered_of_a_tool_counts_for_a_request(
     assert not [entry for entry in entries if b"hunter2" in (entry.content or b"")]
 
 
-async def test_a_pin_of_a_ready_action_keeps_the_schema_of_the_action(client: As, keys: Keys, site: Site) -> None:
+async def test_a_pin_of_a_ready_action_keeps_the_schema_of_the_action(
+    client: As, keys: Keys, site: ServerState
+) -> None:
     await site.workspaces.pin("default", [ToolSpec("fund_transfer", "destructive")], "", "ada")
     answer = (await send(client(keys["agent"]), {"amount": -5, "recipient": "ann"})).json()
     assert answer["flags"]

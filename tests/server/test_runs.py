@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.core.identity import Bindings
+from interlock.app.bootstrap import AppServices
+from interlock.core.identity import KeyBindings
 from tests.server.conftest import As
 from tests.support import Clock, kinds
 
@@ -38,7 +38,7 @@ async def test_a_run_is_resumed_once_its_lease_lapsed(client: As, keys: Keys, cl
 
 
 @pytest.mark.postgres_smoke
-async def test_to_ask_for_a_run_twice_opens_one(client: As, keys: Keys, parts: Parts) -> None:
+async def test_to_ask_for_a_run_twice_opens_one(client: As, keys: Keys, parts: AppServices) -> None:
     agent = client(keys["agent"])
     first, second = await take_up(agent, runner="one"), await take_up(agent, runner="one")
     assert first["run_id"] == second["run_id"]
@@ -53,7 +53,7 @@ async def test_a_program_that_certainly_ended_is_followed_at_once(client: As, ke
     assert (await take_up(agent, runner="two", gone=["one"]))["run_id"] == first["run_id"]
 
 
-async def test_nobody_speaks_for_the_programs_of_another_key(client: As, keys: Keys, parts: Parts) -> None:  # R48
+async def test_nobody_speaks_for_the_programs_of_another_key(client: As, keys: Keys, parts: AppServices) -> None:  # R48
     _, other = await parts.accounts.create_key("default", "other", "agent", "test")
     mine, theirs = client(keys["agent"]), client(other)
     run = await take_up(mine, runner="one")
@@ -63,9 +63,9 @@ async def test_nobody_speaks_for_the_programs_of_another_key(client: As, keys: K
     assert await end(mine, run, "renew") == 200
 
 
-async def test_a_name_with_a_colon_is_not_among_the_programs_of_another_agent(client: As, parts: Parts) -> None:
+async def test_a_name_with_a_colon_is_not_among_the_programs_of_another_agent(client: As, parts: AppServices) -> None:
     made = [
-        await parts.accounts.create_key("default", "bot", "agent", "test", "", Bindings((name,)))
+        await parts.accounts.create_key("default", "bot", "agent", "test", "", KeyBindings((name,)))
         for name in ("mail", "mail:er", "mail%3Aer")
     ]
     short, long, spelled = (client(secret) for _, secret in made)
@@ -87,7 +87,7 @@ async def test_a_closed_run_is_over_and_one_that_was_left_goes_on(client: As, ke
     assert (await take_up(agent, runner="three"))["run_id"] != left["run_id"]
 
 
-async def test_a_run_of_ones_own_is_not_opened(client: As, keys: Keys, parts: Parts) -> None:
+async def test_a_run_of_ones_own_is_not_opened(client: As, keys: Keys, parts: AppServices) -> None:
     agent = client(keys["agent"])
     told, other = await take_up(agent, run_id="thread-7"), await take_up(agent, run_id="thread-8")
     assert told["run_id"] == "thread-7"
@@ -121,7 +121,9 @@ async def test_an_interrupted_tool_is_unknown(client: As, keys: Keys) -> None:  
     assert (await agent.get(path)).json()["outcome"] == "finished"
 
 
-async def test_a_description_is_no_part_of_the_tools_definition(client: As, keys: Keys, parts: Parts) -> None:  # R2
+async def test_a_description_is_no_part_of_the_tools_definition(
+    client: As, keys: Keys, parts: AppServices
+) -> None:  # R2
     agent = client(keys["agent"])
     body = {"tool": "send", "args": {}, "run_id": "run", "effect": "write"}
     for number in "12":

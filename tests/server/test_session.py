@@ -7,9 +7,9 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from interlock.config.models import Server, Settings
-from interlock.server.app import build
-from interlock.server.state import Site
+from interlock.config.models import ServerSettings, Settings
+from interlock.server.app import build_app
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -18,7 +18,7 @@ PASSWORD = "a long enough password"
 
 
 @pytest.fixture
-async def people(site: Site, keys: dict[str, str]) -> Site:
+async def people(site: ServerState, keys: dict[str, str]) -> ServerState:
     """Those of the keys, of whom bob can sign in."""
     assert keys
     await site.accounts.set_password("default", "bob", PASSWORD, "test")
@@ -35,7 +35,7 @@ async def sign_in(browser: httpx2.AsyncClient, name: str = "bob", **more: str) -
 
 
 @pytest.mark.postgres_smoke
-async def test_somebody_signs_in_and_out(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_somebody_signs_in_and_out(people: ServerState, browser: httpx2.AsyncClient) -> None:
     answer = await sign_in(browser)
     assert answer.status_code == 200, answer.text
     body = answer.json()
@@ -46,7 +46,7 @@ async def test_somebody_signs_in_and_out(people: Site, browser: httpx2.AsyncClie
     assert (await browser.get("/api/me")).status_code == 401
 
 
-async def test_a_token_is_worth_nothing_after_its_sign_out(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_a_token_is_worth_nothing_after_its_sign_out(people: ServerState, browser: httpx2.AsyncClient) -> None:
     await sign_in(browser)
     token = browser.cookies["interlock"]
     await browser.delete("/api/session")
@@ -54,16 +54,18 @@ async def test_a_token_is_worth_nothing_after_its_sign_out(people: Site, browser
     assert (await browser.get("/api/me")).status_code == 401
 
 
-async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
+    people: ServerState, browser: httpx2.AsyncClient
+) -> None:
     cookie = (await sign_in(browser)).headers["set-cookie"]
     flags = {part.strip() for part in cookie.split(";")[1:]}
     assert flags == {"Path=/", "HttpOnly", "SameSite=Lax", "Max-Age=604800"}
     assert "Domain" not in cookie
 
 
-async def test_behind_https_the_cookie_is_bound_to_it(people: Site, settings: Settings) -> None:
-    server = Server(public_url="https://interlock.example")
-    app = build(replace(people, settings=replace(settings, server=server)))
+async def test_behind_https_the_cookie_is_bound_to_it(people: ServerState, settings: Settings) -> None:
+    server = ServerSettings(public_url="https://interlock.example")
+    app = build_app(replace(people, settings=replace(settings, server=server)))
     transport = httpx2.ASGITransport(app=app)
     ours = {"origin": "https://interlock.example"}
     async with httpx2.AsyncClient(transport=transport, base_url=server.public_url, headers=ours) as browser:
@@ -74,7 +76,7 @@ async def test_behind_https_the_cookie_is_bound_to_it(people: Site, settings: Se
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:8322"])
-async def test_no_other_site_signs_anybody_in(people: Site, client: As, origin: str) -> None:
+async def test_no_other_site_signs_anybody_in(people: ServerState, client: As, origin: str) -> None:
     other = client(origin=origin) if origin else client()
     for path, body in [
         ("/api/session", {"name": "bob", "password": PASSWORD}),
@@ -86,7 +88,7 @@ async def test_no_other_site_signs_anybody_in(people: Site, client: As, origin: 
         assert "set-cookie" not in answer.headers
 
 
-async def test_no_other_site_can_use_a_session(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_no_other_site_can_use_a_session(people: ServerState, browser: httpx2.AsyncClient) -> None:
     await sign_in(browser)
     answer = await browser.delete("/api/session", headers={"origin": "http://evil.example"})
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
@@ -94,7 +96,7 @@ async def test_no_other_site_can_use_a_session(people: Site, browser: httpx2.Asy
 
 
 async def test_each_sign_in_has_a_token_of_its_own_and_ends_the_one_before(
-    people: Site, browser: httpx2.AsyncClient
+    people: ServerState, browser: httpx2.AsyncClient
 ) -> None:
     """A session that somebody planted in the browser is never the one that is used."""
     await sign_in(browser)
@@ -105,7 +107,7 @@ async def test_each_sign_in_has_a_token_of_its_own_and_ends_the_one_before(
     assert (await browser.get("/api/me", headers={"cookie": f"interlock={first}"})).status_code == 401
 
 
-async def test_a_planted_token_does_not_become_a_session(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_a_planted_token_does_not_become_a_session(people: ServerState, browser: httpx2.AsyncClient) -> None:
     planted = "A" * 43
     answer = await browser.post(
         "/api/session", json={"name": "bob", "password": PASSWORD}, headers={"cookie": f"interlock={planted}"}
@@ -115,7 +117,7 @@ async def test_a_planted_token_does_not_become_a_session(people: Site, browser: 
 
 
 async def test_signing_out_everywhere_ends_all_sessions_and_ones_own_keys(
-    people: Site, keys: dict[str, str], client: As
+    people: ServerState, keys: dict[str, str], client: As
 ) -> None:
     one, two = client(origin=OURS), client(origin=OURS)
     await sign_in(one)
@@ -126,7 +128,7 @@ async def test_signing_out_everywhere_ends_all_sessions_and_ones_own_keys(
     assert (await client(keys["agent"]).get("/api/me")).status_code == 200
 
 
-async def test_wrong_names_and_wrong_passwords_are_told_alike(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_wrong_names_and_wrong_passwords_are_told_alike(people: ServerState, browser: httpx2.AsyncClient) -> None:
     answers = [
         await browser.post("/api/session", json={"name": name, "password": "wrong and long", "workspace": place})
         for name, place in [("bob", "default"), ("nobody", "default"), ("bob", "elsewhere"), ("vic", "default")]
@@ -135,7 +137,9 @@ async def test_wrong_names_and_wrong_passwords_are_told_alike(people: Site, brow
     assert "set-cookie" not in answers[0].headers
 
 
-async def test_guessing_a_password_is_slowed_down(people: Site, browser: httpx2.AsyncClient, clock: Clock) -> None:
+async def test_guessing_a_password_is_slowed_down(
+    people: ServerState, browser: httpx2.AsyncClient, clock: Clock
+) -> None:
     for _ in range(5):
         await browser.post("/api/session", json={"name": "bob", "password": "wrong and long"})
     answer = await sign_in(browser)
@@ -162,12 +166,12 @@ async def test_guessing_a_password_is_slowed_down(people: Site, browser: httpx2.
     ],
 )
 async def test_a_sign_in_leads_to_a_path_of_ours(
-    people: Site, browser: httpx2.AsyncClient, asked: str, told: str
+    people: ServerState, browser: httpx2.AsyncClient, asked: str, told: str
 ) -> None:
     assert (await sign_in(browser, next=asked)).json()["next"] == told
 
 
-async def test_the_first_admin_comes_in_by_a_link_once(site: Site, browser: httpx2.AsyncClient) -> None:
+async def test_the_first_admin_comes_in_by_a_link_once(site: ServerState, browser: httpx2.AsyncClient) -> None:
     token = await site.accounts.create_link("default", "interlock", role="admin")
     for method in ("GET", "HEAD"):
         await browser.request(method, "/welcome")
@@ -181,14 +185,16 @@ async def test_the_first_admin_comes_in_by_a_link_once(site: Site, browser: http
     assert (again.status_code, again.json()["error"]) == (401, "unauthenticated")
 
 
-async def test_a_link_without_a_password_for_somebody_new_is_not_spent(site: Site, browser: httpx2.AsyncClient) -> None:
+async def test_a_link_without_a_password_for_somebody_new_is_not_spent(
+    site: ServerState, browser: httpx2.AsyncClient
+) -> None:
     token = await site.accounts.create_link("default", "interlock", role="admin")
     answer = await browser.post("/api/session/link", json={"token": token, "name": "ann"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert (await site.accounts.link(token)).role == "admin"
 
 
-async def test_a_password_in_a_wrong_body_is_not_told_back(people: Site, browser: httpx2.AsyncClient) -> None:
+async def test_a_password_in_a_wrong_body_is_not_told_back(people: ServerState, browser: httpx2.AsyncClient) -> None:
     answer = await browser.post("/api/session", json={"name": "bob", "password": ["hunter2"], "extra": "hunter2"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert "hunter2" not in answer.text

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from interlock.config.models import Server, Settings
-from interlock.server.app import build
-from interlock.server.middleware.request import Entrance
-from interlock.server.serve import site_of
+from interlock.config.models import ServerSettings, Settings
+from interlock.server.app import build_app
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.serve import make_server_state
 from tests.server.asking import ask
 from tests.serving import make_keys
 from tests.support import Clock, opened
 
-Site = tuple[Entrance, dict[str, str]]
+Site = tuple[RequestMiddleware, dict[str, str]]
 
 
 @pytest.fixture
 async def sites(tmp_path: Path, clock: Clock) -> AsyncIterator[list[Site]]:
     """Two with the same people and other settings, each with a database of its own."""
     async with opened(tmp_path / "one.db", clock) as one, opened(tmp_path / "two.db", clock) as two:
-        settings = Settings(), Settings(server=Server(public_url="https://interlock.example.com"))
+        settings = Settings(), Settings(server=ServerSettings(public_url="https://interlock.example.com"))
         yield [
-            (build(await site_of(given, parts)), await make_keys(parts))
+            (build_app(await make_server_state(given, parts)), await make_keys(parts))
             for given, parts in zip(settings, (one, two), strict=True)
         ]
 
@@ -51,8 +51,8 @@ async def test_a_key_of_one_site_opens_no_other(sites: list[Site]) -> None:
 
 async def test_the_routes_keep_no_site(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "interlock.db", clock) as parts:
-        site = await site_of(Settings(), parts)
-        app = build(site)
+        site = await make_server_state(Settings(), parts)
+        app = build_app(site)
         assert (await ask(app, "GET", "/healthz")).status == 200
         gone = weakref.ref(site)
         del site, app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.server.routes.stats import Counted, Plotted
+from interlock.server.routes.stats import StatsHistory, WorkspaceStats
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
@@ -25,7 +25,7 @@ async def test_what_waits_and_how_it_ended_is_counted(
     clock.forward(2_000)
     await agent.get(f"/api/calls/{late['approval_id']}")
     told = (await client(keys["viewer"]).get("/api/stats")).json()
-    Counted.model_validate(told)
+    WorkspaceStats.model_validate(told)
     by_status = told.pop("by_status")
     assert told == {
         "pending": 1,
@@ -49,7 +49,7 @@ async def test_what_happened_is_told_for_plots_and_kept_for_a_moment(client: As,
     agent, bob, vic = client(keys["agent"]), client(keys["reviewer"]), client(keys["viewer"])
     await decide(bob, await propose(agent))
     told = (await vic.get("/api/stats/history", params={"days": 1})).json()
-    Plotted.model_validate(told)
+    StatsHistory.model_validate(told)
     assert [len(told["parts"]), told["parts"][-1]["approved"], told["decisions"]] == [24, 1, 1]
     await decide(bob, await propose(agent, call_id="other"))
     assert (await vic.get("/api/stats/history", params={"days": 1})).json() == told

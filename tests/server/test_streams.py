@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.config.models import Settings
 from interlock.core.decision import Reject
-from interlock.server.serve import Server, site_of
+from interlock.server.serve import InterlockServer, make_server_state
 from interlock.server.streams import ledger_stream as tail
 from interlock.server.streams import subscriber as stream
 from tests.places import Place
@@ -158,14 +158,14 @@ def test_readers_who_come_back_miss_nothing_and_see_nothing_twice(place: Place, 
 def test_stalled_readers_are_dropped_while_decisions_go_through(
     place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "STALLED", 0.5)
+    monkeypatch.setattr(stream, "STALL_TIMEOUT", 0.5)
     monkeypatch.setattr(tail, "STALLED", 0.5)
 
     async def scene() -> tuple[int, int, int]:
         async with opened(place, clock) as parts:
-            site = await site_of(Settings(), parts)
+            site = await make_server_state(Settings(), parts)
             keys = await make_keys(parts)
-            server, listening = Server(site), socket.create_server(("127.0.0.1", 0))
+            server, listening = InterlockServer(site), socket.create_server(("127.0.0.1", 0))
             running = asyncio.create_task(server.serve(sockets=[listening]))
             port = listening.getsockname()[1]
             idle = await asyncio.gather(*(_open(port, keys["viewer"], "?kinds=nothing") for _ in range(100)))
@@ -186,7 +186,7 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
     assert (left, tasks) == (100, 0)
 
 
-async def _reject(parts: Parts, approval_id: str) -> str:
+async def _reject(parts: AppServices, approval_id: str) -> str:
     return (await parts.inbox.decide("default", approval_id, Reject("no" * 50_000), BOB)).status
 
 

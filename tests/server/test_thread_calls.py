@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.app.bootstrap import Parts
+from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec, propose
-from interlock.core.chat.thread import PREFIX
+from interlock.core.chat.thread import THREAD_ID_PREFIX
 from interlock.core.outcome import Waiting
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.support import ADA, approve
 
 Keys = dict[str, str]
-RUN = f"{PREFIX}0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
+RUN = f"{THREAD_ID_PREFIX}0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
 TOOL = ToolSpec("cms_delete_post", "destructive")
 CALL = {"tool": "cms_delete_post", "args": {"slug": "a"}, "run_id": "run", "call_id": "1", "effect": "write"}
 
 
 @pytest.fixture
-async def card(site: Site, keys: Keys) -> str:
+async def card(site: ServerState, keys: Keys) -> str:
     """A call of a chat that waits for people."""
     doors = await site.workspaces.doors("default")
     outcome = await doors.gate.check(propose("cms_delete_post", {"slug": "a"}, RUN, "2:c1", thread_id=RUN), TOOL)
@@ -45,7 +45,9 @@ async def test_programs_may_call_their_own_threads_so(client: As, keys: Keys) ->
 
 
 @pytest.mark.postgres_smoke
-async def test_a_call_of_a_chat_is_not_there_for_programs(client: As, keys: Keys, card: str, parts: Parts) -> None:
+async def test_a_call_of_a_chat_is_not_there_for_programs(
+    client: As, keys: Keys, card: str, parts: AppServices
+) -> None:
     agent, at = client(keys["agent"]), f"/api/calls/{card}"  # R48
     finish = {"fence": 1, "ok": True, "result": "planted"}
     answers = [await agent.get(at), await agent.get(f"{at}/questions"), await agent.get(f"{at}?wait=1")]

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.core.chat.prompt import Wish
-from interlock.server.middleware.request import Entrance
-from interlock.server.state import Site
+from interlock.core.chat.prompt import ToolRequest
+from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, speaking
 from tests.server.conftest import As
 
@@ -27,10 +27,15 @@ POST = f'{{"url": "https://example.com/x", "body": "hi", "headers": {{"authoriza
     ],
 )
 async def test_what_is_secret_in_a_call_is_not_shown_with_its_thread(
-    app: Entrance, site: Site, keys: dict[str, str], client: As, text: str, shown: dict[str, object] | None
+    app: RequestMiddleware,
+    site: ServerState,
+    keys: dict[str, str],
+    client: As,
+    text: str,
+    shown: dict[str, object] | None,
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["I post it.", Wish("c1", "http_post", text)], ["Done."])):
+    async with speaking(site, Speaker(["I post it.", ToolRequest("c1", "http_post", text)], ["Done."])):
         stream = await Following(app, key, "POST", "/api/chat", message="post it").begun()
         while (await stream.next()).name != "tool_call_start":
             pass
@@ -50,10 +55,10 @@ async def test_what_is_secret_in_a_call_is_not_shown_with_its_thread(
 
 # R36
 async def test_calls_without_secrets_are_shown_as_the_model_wrote_them(
-    app: Entrance, site: Site, keys: dict[str, str], client: As
+    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
 ) -> None:
     key = keys["reviewer"]
-    wishes = [Wish("c1", "cms_read_post", '{"slug": "x"}'), Wish("c2", "no_such_tool", "not even JSON")]
+    wishes = [ToolRequest("c1", "cms_read_post", '{"slug": "x"}'), ToolRequest("c2", "no_such_tool", "not even JSON")]
     async with speaking(site, Speaker(["Look.", *wishes], ["Done."])):
         stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
         await stream.ended()
@@ -64,10 +69,10 @@ async def test_calls_without_secrets_are_shown_as_the_model_wrote_them(
 
 # R4
 async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
-    app: Entrance, site: Site, keys: dict[str, str], client: As
+    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["Look.", Wish("c1", "cms_list_pages", "{}")], ["Done."])):
+    async with speaking(site, Speaker(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
         stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
         events = await stream.ended()
     lines = (await client(key).get(f"/api/threads/{stream.thread_id}")).json()["lines"]
@@ -77,10 +82,10 @@ async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
 
 # R3
 async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_them(
-    app: Entrance, site: Site, keys: dict[str, str], client: As
+    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["Look.", Wish("c1", "cms_list_pages", "{}")], ["Done."])):
+    async with speaking(site, Speaker(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
         stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
         events = await stream.ended()
     path = f"/api/threads/{stream.thread_id}"
@@ -102,7 +107,7 @@ async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_th
 # R3
 @pytest.mark.postgres_smoke
 async def test_threads_are_found_by_words_of_their_titles_in_bounded_pages(
-    app: Entrance, site: Site, keys: dict[str, str], client: As
+    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
 ) -> None:
     key = keys["reviewer"]
     titles = ["Pages of Übersee", "the 100% page", "nothing", "PAGE one"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.config.models import Agent, Settings
+from interlock.config.models import AgentSettings, Settings
 from interlock.core.identity import Principal
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock
@@ -19,7 +19,7 @@ from tests.tools.small import small
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(agents={"bot": Agent(tools=("delete_file",), tool_approvals={"delete_file": False})})
+    return Settings(agents={"bot": AgentSettings(tools=("delete_file",), tool_approvals={"delete_file": False})})
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ class TestWithMcp:
             yield Settings(mcp_servers={"small": server})
 
     async def test_tools_of_an_mcp_server_ask_and_are_chosen_by_its_name(
-        self, site: Site, ada: httpx2.AsyncClient
+        self, site: ServerState, ada: httpx2.AsyncClient
     ) -> None:  # R9, R54
         async with site.assistant.open():
             assert site.assistant.mcp is not None
@@ -153,7 +153,7 @@ class TestWithMcp:
         assert not any(key.startswith("x-") for tool in found for key in tool["schema"])
 
 
-async def test_without_a_model_the_chat_says_what_to_do(site: Site) -> None:  # R9
+async def test_without_a_model_the_chat_says_what_to_do(site: ServerState) -> None:  # R9
     doors = await site.workspaces.doors("default")
     ann = Principal("default", "ann", "reviewer")
     thread = await site.assistant.threads.say(doors, ann, "hello")

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from interlock.core.chat.prompt import Offer, Prompt, Said, Wish
+from interlock.core.chat.prompt import Prompt, PromptTool, PromptUserMessage, ToolRequest
 from tests.standins.checking import misfits, properties
 from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 
@@ -56,12 +56,12 @@ class Messages:
                     case {"type": "text", "text": text} if message["role"] == "assistant":
                         reader.text(text)
                     case {"type": "text", "text": text}:
-                        reader.messages.append(Said(text))
+                        reader.messages.append(PromptUserMessage(text))
                     case {"type": "tool_use"}:
-                        reader.call(Wish(block["id"], block["name"], json.dumps(block["input"])))
+                        reader.call(ToolRequest(block["id"], block["name"], json.dumps(block["input"])))
                     case {"type": "tool_result"}:
                         reader.result(block["tool_use_id"], block.get("content", ""))
-        offers = [Offer(t["name"], t.get("description", ""), t["input_schema"]) for t in body.get("tools", [])]
+        offers = [PromptTool(t["name"], t.get("description", ""), t["input_schema"]) for t in body.get("tools", [])]
         return Prompt(plain(body.get("system", "")), tuple(reader.messages), tuple(offers))
 
     def events(self, body: Json, answer: Answer) -> Iterator[Event]:

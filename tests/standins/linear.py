@@ -14,9 +14,9 @@ from typing import Any
 
 from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_type, is_object_type
 
-from interlock.core.ports import Records
-from interlock.demo.linear.resolving import resolved
-from interlock.demo.linear.standin import StandIn
+from interlock.core.ports import ToolItemStore
+from interlock.demo.linear.resolving import resolve_field
+from interlock.demo.linear.standin import FakeLinear
 from tests.provider import FOLDER, find_node
 from tests.standins.answering import answering
 
@@ -42,7 +42,7 @@ class Line:
 
 
 @asynccontextmanager
-async def served(standin: StandIn) -> AsyncIterator[Line]:
+async def served(standin: FakeLinear) -> AsyncIterator[Line]:
     line = Line()
 
     async def app(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
@@ -64,13 +64,13 @@ async def served(standin: StandIn) -> AsyncIterator[Line]:
             yield line
 
 
-def whole(records: Records) -> StandIn:
+def whole(records: ToolItemStore) -> FakeLinear:
     """By the whole of Linear's schema, for Linear's own SDK, which asks for far more than is kept.
 
     What nothing is kept of is answered as empty, as in a workspace that uses none of it.
     """
     schema = build_schema(gzip.decompress(FULL.read_bytes()).decode(), assume_valid=True)
-    return StandIn(records, schema, _or_empty)
+    return FakeLinear(records, schema, _or_empty)
 
 
 def drive(url: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def sdk_is_installed() -> bool:
 
 
 def _or_empty(source: Any, info: GraphQLResolveInfo[Any], **args: Any) -> Any:
-    value = resolved(source, info, **args)
+    value = resolve_field(source, info, **args)
     return _empty(info.return_type) if value is None else value
 
 

@@ -20,14 +20,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.core.chat.prompt import Prompt, Replied
-from interlock.demo.script import answer as scripted
+from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.demo.script import make_reply as scripted
 from tests.standins.anthropic_wire import Messages
 from tests.standins.openai_wire import Chat, Responses
 from tests.standins.wire import Answer, Event, Json, Wire, shortened, with_ids
 
 TOP = Path(__file__).resolve().parents[2]
-Brain = Callable[[Prompt], Replied]
+Brain = Callable[[Prompt], ModelReply]
 WIRES: tuple[Wire, ...] = (Chat(), Responses(), Messages())
 
 
@@ -161,13 +161,13 @@ def _spoiled(answer: Answer, fault: str) -> Answer:
     reply = answer.reply
     match fault:
         case "empty":
-            return replace(answer, reply=Replied(""))
+            return replace(answer, reply=ModelReply(""))
         case "length" if reply.wishes:
             return shortened(answer)
         case "length":
             return replace(answer, ending="length")
         case "refused":
-            return replace(answer, reply=Replied(""), ending="content_filter")
+            return replace(answer, reply=ModelReply(""), ending="content_filter")
         case "none":
             return replace(shortened(answer), ending="none")
         case "same_ids":

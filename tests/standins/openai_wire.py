@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from interlock.core.chat.prompt import Offer, Prompt, Said, Wish
+from interlock.core.chat.prompt import Prompt, PromptTool, PromptUserMessage, ToolRequest
 from tests.standins.checking import misfits, properties
 from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 
@@ -79,15 +79,15 @@ class Chat(OpenAI):
                 case "system" | "developer":
                     instructions += text
                 case "user":
-                    reader.messages.append(Said(text))
+                    reader.messages.append(PromptUserMessage(text))
                 case "assistant":
                     reader.text(text)
                     for call in message.get("tool_calls") or []:
-                        reader.call(Wish(call["id"], call["function"]["name"], call["function"]["arguments"]))
+                        reader.call(ToolRequest(call["id"], call["function"]["name"], call["function"]["arguments"]))
                 case "tool":
                     reader.result(message["tool_call_id"], message["content"])
         functions = [tool["function"] for tool in body.get("tools", [])]
-        offers = tuple(Offer(f["name"], f.get("description", ""), f.get("parameters", {})) for f in functions)
+        offers = tuple(PromptTool(f["name"], f.get("description", ""), f.get("parameters", {})) for f in functions)
         return Prompt(instructions, tuple(reader.messages), offers)
 
     def events(self, body: Json, answer: Answer) -> Iterator[Event]:
@@ -127,17 +127,17 @@ class Responses(OpenAI):
         for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
             match item:
                 case {"type": "function_call"}:
-                    reader.call(Wish(item["call_id"], item["name"], item["arguments"]))
+                    reader.call(ToolRequest(item["call_id"], item["name"], item["arguments"]))
                 case {"type": "function_call_output"}:
                     reader.result(item["call_id"], item["output"])
                 case {"role": "assistant", "content": content}:
                     reader.text(plain(content))
                 case {"role": "user", "content": content}:
-                    reader.messages.append(Said(plain(content)))
+                    reader.messages.append(PromptUserMessage(plain(content)))
                 case {"role": "system" | "developer", "content": content}:
                     instructions += plain(content)
         tools = [tool for tool in body.get("tools", []) if tool["type"] == "function"]
-        offers = tuple(Offer(t["name"], t.get("description") or "", t.get("parameters") or {}) for t in tools)
+        offers = tuple(PromptTool(t["name"], t.get("description") or "", t.get("parameters") or {}) for t in tools)
         return Prompt(instructions, tuple(reader.messages), offers)
 
     def events(self, body: Json, answer: Answer) -> Iterator[Event]:
@@ -196,7 +196,7 @@ class Responses(OpenAI):
         yield event("response.output_item.done", output_index=len(output), item=done)
         output.append(done)
 
-    def _call(self, event: object, own: str, wish: Wish, output: list[Json]) -> Iterator[Event]:
+    def _call(self, event: object, own: str, wish: ToolRequest, output: list[Json]) -> Iterator[Event]:
         assert callable(event)
         where = {"item_id": own, "output_index": len(output)}
         item = {"type": "function_call", "id": own, "call_id": wish.id, "name": wish.tool, "arguments": ""}

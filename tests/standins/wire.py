@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.chat.prompt import Message, Prompt, Replied, Result, Wish
+from interlock.core.chat.prompt import ModelReply, Prompt, PromptMessage, ToolRequest, ToolResult
 
 Json = dict[str, Any]
 TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
@@ -25,7 +25,7 @@ class Event(NamedTuple):
 class Answer:
     """A reply and how it is to be sent: with signed thoughts before it, or ended by something else than its end."""
 
-    reply: Replied
+    reply: ModelReply
     turn: int
     thoughts: str = ""
     ending: str = ""
@@ -67,29 +67,29 @@ class Reader:
     """Puts messages together: what an assistant said and called in a row is one reply."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[PromptMessage] = []
 
     def text(self, text: str) -> None:
         last = self._open()
         self.messages[-1] = replace_reply(last, text=last.text + text)
 
-    def call(self, wish: Wish) -> None:
+    def call(self, wish: ToolRequest) -> None:
         last = self._open()
         self.messages[-1] = replace_reply(last, wishes=(*last.wishes, wish))
 
     def result(self, call_id: str, content: object) -> None:
-        tools = {wish.id: wish.tool for each in self.messages if isinstance(each, Replied) for wish in each.wishes}
-        self.messages.append(Result(call_id, tools.get(call_id, ""), parsed(content)))
+        tools = {wish.id: wish.tool for each in self.messages if isinstance(each, ModelReply) for wish in each.wishes}
+        self.messages.append(ToolResult(call_id, tools.get(call_id, ""), parsed(content)))
 
-    def _open(self) -> Replied:
-        if not self.messages or not isinstance(self.messages[-1], Replied):
-            self.messages.append(Replied(""))
+    def _open(self) -> ModelReply:
+        if not self.messages or not isinstance(self.messages[-1], ModelReply):
+            self.messages.append(ModelReply(""))
         last = self.messages[-1]
-        assert isinstance(last, Replied)
+        assert isinstance(last, ModelReply)
         return last
 
 
-def replace_reply(reply: Replied, **changes: Any) -> Replied:
+def replace_reply(reply: ModelReply, **changes: Any) -> ModelReply:
     return reply._replace(**changes)
 
 
@@ -113,24 +113,24 @@ def parsed(content: object) -> object:
 
 def odd_names(prompt: Prompt) -> Iterator[str]:
     """Names of tools that are offered (documented) or were called (seen: OpenAI refuses these too)."""
-    called = [wish.tool for each in prompt.messages if isinstance(each, Replied) for wish in each.wishes]
+    called = [wish.tool for each in prompt.messages if isinstance(each, ModelReply) for wish in each.wishes]
     names = [*(offer.name for offer in prompt.tools), *called]
     yield from (f"tool name {name}" for name in names if not re.fullmatch(TOOL_NAME, name))
 
 
-def unanswered(messages: Sequence[Message]) -> Iterator[str]:
+def unanswered(messages: Sequence[PromptMessage]) -> Iterator[str]:
     """Every call has exactly one result, before anything else is said. (Documented by both vendors.)"""
     waiting: list[str] = []
     for message in messages:
         match message:
-            case Result(call_id):
+            case ToolResult(call_id):
                 if call_id not in waiting:
                     yield f"a result for {call_id}, which nobody called or which has a result already"
                 else:
                     waiting.remove(call_id)
             case _:
                 yield from (f"no result for {call_id}" for call_id in waiting)
-                waiting = [wish.id for wish in message.wishes] if isinstance(message, Replied) else []
+                waiting = [wish.id for wish in message.wishes] if isinstance(message, ModelReply) else []
     yield from (f"no result for {call_id}" for call_id in waiting)
 
 
@@ -138,7 +138,7 @@ def halves(text: str) -> tuple[str, str]:
     return text[: len(text) // 2], text[len(text) // 2 :]
 
 
-def with_ids(reply: Replied, ids: Sequence[str]) -> Replied:
+def with_ids(reply: ModelReply, ids: Sequence[str]) -> ModelReply:
     return reply._replace(wishes=tuple(wish._replace(id=own) for wish, own in zip(reply.wishes, ids, strict=True)))
 
 

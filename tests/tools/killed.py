@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from interlock.app.bootstrap import wire
-from interlock.chat.tool import Kit, Use
+from interlock.app.bootstrap import build_services
+from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools.github import pack as github
 
 
 async def main(database: str, url: str, token: str) -> None:
-    parts = wire(database)
+    parts = build_services(database)
     await parts.store.open()
     try:
-        kit = Kit("default", parts.store.records("default"), {"token": token, "url": url})
+        kit = ToolContext("default", parts.store.records("default"), {"token": token, "url": url})
         (tool,) = [tool for tool in github.writes(kit) if tool.name == "github_create_issue"]
-        print(await tool.run(Use({"repo": "octo/hello", "title": "Fix"}, "the-key")))
+        print(await tool.run(ToolInvocation({"repo": "octo/hello", "title": "Fix"}, "the-key")))
     finally:
         await parts.store.close()
 

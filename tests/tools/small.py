@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from interlock.chat.mcp.connection import Pace
+from interlock.chat.mcp.connection import ConnectionTimeouts
 from interlock.chat.mcp.servers import McpServers
-from interlock.chat.tool import Tool, Use
-from interlock.config.models import McpServer
+from interlock.chat.tool import Tool, ToolInvocation
+from interlock.config.models import McpServerSettings
 from interlock.runtime.json_schema import check_schema
 from tests.tools.ports import reserved_port
 
 PATIENCE = 100  # seconds for a program that starts on a busy machine
-QUICK = Pace(first=0.05, most=0.2, rest=0.02, look=0.2, answer=PATIENCE, call=PATIENCE, patience=PATIENCE)
+QUICK = ConnectionTimeouts(first=0.05, most=0.2, rest=0.02, look=0.2, answer=PATIENCE, call=PATIENCE, patience=PATIENCE)
 ROOT = Path(__file__).parents[2]
 WAYS = ("child", "old child", "address")
 
@@ -27,13 +27,15 @@ def command(folder: Path, *options: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def small(way: str, folder: Path) -> Iterator[McpServer]:
+def small(way: str, folder: Path) -> Iterator[McpServerSettings]:
     """As the configuration would name it."""
     if way != "address":
-        yield McpServer(sys.executable, command(folder, *(["--old"] if way == "old child" else [])), cwd=str(ROOT))
+        yield McpServerSettings(
+            sys.executable, command(folder, *(["--old"] if way == "old child" else [])), cwd=str(ROOT)
+        )
         return
     with reserved_port() as port, at_an_address(folder, port):
-        yield McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        yield McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
 
 
 @contextmanager
@@ -53,7 +55,7 @@ def at_an_address(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 
 @asynccontextmanager
 async def connected(
-    pace: Pace = QUICK, tell: Callable[[str], None] = print, **servers: McpServer
+    pace: ConnectionTimeouts = QUICK, tell: Callable[[str], None] = print, **servers: McpServerSettings
 ) -> AsyncIterator[McpServers]:
     async with McpServers(servers, check_schema, tell, pace=pace) as all_of_them:
         async with asyncio.timeout(PATIENCE):
@@ -66,7 +68,7 @@ def tool_of(servers: McpServers, name: str) -> Tool:
 
 
 async def run(servers: McpServers, name: str, **args: object) -> object:
-    return await tool_of(servers, name).run(Use(args, "key"))
+    return await tool_of(servers, name).run(ToolInvocation(args, "key"))
 
 
 async def until(true: Callable[[], object]) -> None:

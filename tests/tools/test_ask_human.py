@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.chat.tool import Kit, Use
+from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools import ask_human
 from interlock.core.call import propose
-from interlock.core.decision import Respond, Seen
+from interlock.core.decision import Acknowledgement, Respond
 from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.runtime.json_schema import validate
 from tests.places import Place
 from tests.support import BOB, Clock, opened
@@ -19,15 +19,15 @@ FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required
 
 
 def test_it_is_the_question_that_the_doors_know() -> None:  # R37
-    (tool,) = ask_human.reads(Kit("default", None))
+    (tool,) = ask_human.reads(ToolContext("default", None))
     assert (tool.name, tool.spec.effect, tool.spec.decisions) == ("request_human_input", "read", ("respond",))
     assert tool.spec.sentence({"question": "Which colour?"}) == "Which colour?"
 
 
 async def test_it_is_never_run() -> None:  # R37
-    (tool,) = ask_human.reads(Kit("default", None))
+    (tool,) = ask_human.reads(ToolContext("default", None))
     with pytest.raises(ToolFailed, match="person"):
-        await tool.run(Use({"question": "Which colour?"}, ""))
+        await tool.run(ToolInvocation({"question": "Which colour?"}, ""))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_a_persons_answer_comes_back(
         call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
         waiting = await parts.gate.ask(call, ask_human.SPEC)
         assert isinstance(waiting, Waiting)
-        seen = Seen((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
+        seen = Acknowledgement((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
         if wrong is not None:
             with pytest.raises(InvalidDecision):
                 await parts.inbox.decide("default", waiting.approval_id, Respond("", wrong, seen), BOB)
@@ -93,13 +93,13 @@ async def test_a_question_that_nobody_could_answer_is_refused(
         call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
         with pytest.raises(InvalidRequest, match=words):
             await parts.gate.ask(call, ask_human.SPEC)
-        assert (await parts.inbox.list("default", Query())).items == ()
+        assert (await parts.inbox.list("default", ApprovalQuery())).items == ()
 
 
 async def test_a_schema_that_takes_anything_can_be_answered(place: Place, clock: Clock) -> None:  # R37
     async with opened(place, clock) as parts:
         call = propose(ask_human.SPEC.name, {"question": "Which?", "schema": {}}, "run", "call")
         waiting = await parts.gate.ask(call, ask_human.SPEC)
-        seen = Seen((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
+        seen = Acknowledgement((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
         await parts.inbox.decide("default", waiting.approval_id, Respond("", {"any": "thing"}, seen), BOB)
         assert await parts.gate.ask(call, ask_human.SPEC) == Answered({"any": "thing"}, waiting.approval_id)

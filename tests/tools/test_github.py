@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.app.bootstrap import Parts
-from interlock.chat.tool import Kit, Tool, Use
+from interlock.app.bootstrap import AppServices
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools.github import pack
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
@@ -40,17 +40,17 @@ class Desk:
     tools: dict[str, Tool]
 
     async def use(self, name: str, key: str = "key", **args: object) -> dict[str, object]:
-        return await self.tools[f"github_{name}"].run(Use({"repo": REPO, **args}, key))
+        return await self.tools[f"github_{name}"].run(ToolInvocation({"repo": REPO, **args}, key))
 
     async def preview(self, name: str, **args: object) -> str:
         return await self.tools[f"github_{name}"].spec.preview({"repo": REPO, **args})
 
 
 @asynccontextmanager
-async def desk_at(parts: Parts, clock: Clock, **settings: object) -> AsyncIterator[Desk]:
+async def desk_at(parts: AppServices, clock: Clock, **settings: object) -> AsyncIterator[Desk]:
     there = GitHub(clock)
     async with serving(there) as url:
-        kit = Kit("default", parts.store.records("default"), {"token": there.token, "url": url, **settings})
+        kit = ToolContext("default", parts.store.records("default"), {"token": there.token, "url": url, **settings})
         tools = {tool.name: tool for tool in (*pack.reads(kit), *pack.writes(kit))}
         yield Desk(there, there.add_repo(REPO), tools)
     assert there.faults == []  # every request and every answer fits GitHub's own description
@@ -102,7 +102,7 @@ async def test_a_comment_goes_through_the_gate(place: Place, clock: Clock) -> No
         assert desk.repo.comments[1] == []  # nothing before a person says so
         await approve(parts, waiting.approval_id)
         started = await parts.gate.start("default", waiting.approval_id, "runner", 60_000, tool.spec.sha256)
-        made = await tool.run(Use(call.value, started.idempotency_key))
+        made = await tool.run(ToolInvocation(call.value, started.idempotency_key))
         payload = Payload(result=canonical(made))
         await parts.gate.finish("default", waiting.approval_id, started.fence, ok=True, payload=payload)
         assert await parts.gate.check(call, tool.spec) == Finished("succeeded", made, approval_id=waiting.approval_id)
@@ -340,9 +340,9 @@ async def test_a_wrong_token_says_whose_task_it_is(tmp_path: Path, clock: Clock)
 async def test_github_that_is_away_is_told(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "interlock.db", clock) as parts:
         settings = {"token": "token", "url": "http://127.0.0.1:9"}
-        tools = pack.writes(Kit("default", parts.store.records("default"), settings))
+        tools = pack.writes(ToolContext("default", parts.store.records("default"), settings))
         with pytest.raises(ToolFailed, match="cannot be reached"):
-            await tools[0].run(Use({"repo": REPO, "title": "x"}, "key"))
+            await tools[0].run(ToolInvocation({"repo": REPO, "title": "x"}, "key"))
 
 
 @pytest.mark.parametrize(
@@ -366,10 +366,10 @@ async def test_any_other_answer_is_told(answer: httpx2.Response, words: str) -> 
         seen.append(request)
         return answer
 
-    tool = pack.reads(Kit("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
+    tool = pack.reads(ToolContext("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
     for _ in range(2):
         with pytest.raises(ToolFailed, match=words) as caught:
-            await tool.run(Use({"repo": REPO}, ""))
+            await tool.run(ToolInvocation({"repo": REPO}, ""))
     assert "canary" not in str(caught.value)
     assert [request.url.host for request in seen] == ["api.github.com"] * 2  # the token goes nowhere else
 
@@ -387,7 +387,7 @@ async def test_previews_show_what_is_touched(near: Desk) -> None:
 
 
 def test_sentences_say_what_happens() -> None:  # R2
-    specs = {tool.name: tool.spec for tool in pack.writes(Kit("default", None, {"token": "t"}))}
+    specs = {tool.name: tool.spec for tool in pack.writes(ToolContext("default", None, {"token": "t"}))}
     args = {"repo": REPO, "number": 7, "title": "Fix login bug", "head": "topic", "base": "main"}
     sentences = {name: spec.sentence({**args, "reviewers": ["ada", "bob"]}) for name, spec in specs.items()}
     assert sentences == {
@@ -401,7 +401,7 @@ def test_sentences_say_what_happens() -> None:  # R2
 
 
 def test_without_a_token_there_are_no_tools() -> None:
-    kit = Kit("default", None)
+    kit = ToolContext("default", None)
     assert (pack.reads(kit), pack.writes(kit)) == ((), ())
 
 
@@ -414,7 +414,7 @@ def test_without_a_token_there_are_no_tools() -> None:
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Misconfigured, match=r"tools\.github"):
-        pack.reads(Kit("default", None, settings))
+        pack.reads(ToolContext("default", None, settings))
 
 
 async def test_the_stand_in_refuses_what_github_does_not_know(clock: Clock) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import http
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
-from interlock.net.address_policy import Egress
-from interlock.net.ssrf import Pinned
+from interlock.net.address_policy import EgressPolicy
+from interlock.net.ssrf import PinnedTransport
 from tests.tools.web import OK, Names, Network, authority, page, redirect, web
 
 PUBLIC = "93.184.215.14"
@@ -22,17 +22,17 @@ OTHER = "93.184.215.15"
 
 
 def get_tool(transport: httpx2.AsyncBaseTransport | None = None, **settings: object) -> Tool:
-    (tool,) = http.reads(Kit("default", None, settings, transport))
+    (tool,) = http.reads(ToolContext("default", None, settings, transport))
     return tool
 
 
 def post_tool(transport: httpx2.AsyncBaseTransport | None = None, **settings: object) -> Tool:
-    (tool,) = http.writes(Kit("default", None, settings, transport))
+    (tool,) = http.writes(ToolContext("default", None, settings, transport))
     return tool
 
 
 async def get(url: str, transport: httpx2.AsyncBaseTransport | None = None, **args: object) -> dict[str, object]:
-    return await get_tool(transport).run(Use({"url": url, **args}, ""))
+    return await get_tool(transport).run(ToolInvocation({"url": url, **args}, ""))
 
 
 def local(port: int, **settings: object) -> dict[str, object]:
@@ -52,7 +52,9 @@ def test_a_get_reads_and_a_post_asks() -> None:  # R7
 async def test_a_page_is_read() -> None:  # R7
     async with web(a=page(b'{"x": 1}', "application/json", "set-cookie: s=1", "etag: abc")) as there:
         tool = get_tool(**local(there.port))
-        given = await tool.run(Use({"url": f"http://127.0.0.1:{there.port}/a", "headers": {"Accept": "x/y"}}, ""))
+        given = await tool.run(
+            ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a", "headers": {"Accept": "x/y"}}, "")
+        )
     headers = {"content-type": "application/json", "content-length": "8", "etag": "abc"}
     assert given == {"status": 200, "headers": headers, "body": '{"x": 1}'}
     (seen,) = there.seen
@@ -74,7 +76,7 @@ async def test_a_post_sends_a_text_as_it_is_and_all_else_as_json(body: object, k
     async with web() as there:
         tool = post_tool(**local(there.port))
         url = f"http://127.0.0.1:{there.port}/hook"
-        given = await tool.run(Use({"url": url, "body": body}, "key"))
+        given = await tool.run(ToolInvocation({"url": url, "body": body}, "key"))
     assert given["status"] == 200
     head, _, content = there.seen[0].partition("\r\n\r\n")
     assert content == sent
@@ -85,7 +87,7 @@ async def test_a_post_sends_a_text_as_it_is_and_all_else_as_json(body: object, k
 async def test_a_post_follows_no_redirect() -> None:  # R7
     async with web(a=redirect("/b")) as there:
         tool = post_tool(**local(there.port))
-        given = await tool.run(Use({"url": f"http://127.0.0.1:{there.port}/a", "body": "x"}, "key"))
+        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a", "body": "x"}, "key"))
     assert (given["status"], given["headers"]["location"], len(there.seen)) == (302, "/b", 1)
 
 
@@ -93,10 +95,10 @@ async def test_three_redirects_are_followed_and_no_more() -> None:  # R7
     chain = {"a": redirect("/b"), "b": redirect("/c", 301), "c": redirect("/d", 307), "d": redirect("/e", 308)}
     async with web(**chain) as there:
         tool = get_tool(**local(there.port))
-        given = await tool.run(Use({"url": f"http://127.0.0.1:{there.port}/b"}, ""))
+        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/b"}, ""))
         assert given["body"] == "ok"
         with pytest.raises(ToolFailed, match="more than 3 times"):
-            await tool.run(Use({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
+            await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
     assert [seen.split()[1] for seen in there.seen] == ["/b", "/c", "/d", "/e", "/a", "/b", "/c", "/d"]
 
 
@@ -113,7 +115,7 @@ async def test_no_redirect_leads_to_a_forbidden_place(location: str) -> None:  #
         network = Network({PUBLIC: outside.port, "127.0.0.1": inside.port, "10.0.0.5": inside.port})
         names = Names(public_test=[[PUBLIC]], localhost=[["127.0.0.1"]], inside_test=[["10.0.0.5"]])
         with pytest.raises(ToolFailed):
-            await get("http://public.test/a", Pinned(Egress(), names, network))
+            await get("http://public.test/a", PinnedTransport(EgressPolicy(), names, network))
     assert network.dialled == [(PUBLIC, 80)]
     assert (len(outside.seen), inside.connected) == (1, 0)
 
@@ -123,7 +125,7 @@ async def test_headers_of_one_host_are_not_told_to_another() -> None:
         network = Network({PUBLIC: first.port, OTHER: second.port})
         names = Names(public_test=[[PUBLIC]], other_test=[[OTHER]])
         headers = {"Authorization": "Bearer canary", "X-Own": "canary", "Accept": "x/y"}
-        given = await get("http://public.test/a", Pinned(Egress(), names, network), headers=headers)
+        given = await get("http://public.test/a", PinnedTransport(EgressPolicy(), names, network), headers=headers)
     assert given["body"] == "ok"
     assert "canary" in first.seen[0]
     assert "canary" not in second.seen[0]
@@ -134,7 +136,7 @@ async def test_no_redirect_leaves_encryption(tmp_path: Path) -> None:
     server, trusting = authority(tmp_path, "public.test")
     async with web(server, a=redirect("http://public.test/b")) as there:
         network = Network({PUBLIC: there.port})
-        transport = Pinned(Egress(), Names(public_test=[[PUBLIC]]), network, trusting)
+        transport = PinnedTransport(EgressPolicy(), Names(public_test=[[PUBLIC]]), network, trusting)
         with pytest.raises(ToolFailed, match="https:// to http://"):
             await get("https://public.test/a", transport)
     assert network.dialled == [(PUBLIC, 443)]
@@ -145,11 +147,11 @@ async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:  # 
     async with web() as outside, web() as inside:
         network = Network({PUBLIC: outside.port, "127.0.0.1": inside.port})
         names = Names(flip_test=[[PUBLIC], ["127.0.0.1"]])
-        given = await get("http://flip.test/", Pinned(Egress(), names, network))
+        given = await get("http://flip.test/", PinnedTransport(EgressPolicy(), names, network))
         assert given["status"] == 200
         assert (names.asked, network.dialled) == (["flip.test"], [(PUBLIC, 80)])  # asked once, and gone there
         with pytest.raises(ToolFailed, match="not at a public address"):
-            await get("http://flip.test/", Pinned(Egress(), names, network))
+            await get("http://flip.test/", PinnedTransport(EgressPolicy(), names, network))
     assert inside.connected == 0
 
 
@@ -161,14 +163,16 @@ async def test_one_forbidden_address_among_many_forbids_all(address: str) -> Non
     network = Network()
     for addresses in ([address], [PUBLIC, address], [address, PUBLIC]):
         with pytest.raises(ToolFailed):
-            await get("http://mixed.test/", Pinned(Egress(), Names(mixed_test=[addresses]), network))
+            await get("http://mixed.test/", PinnedTransport(EgressPolicy(), Names(mixed_test=[addresses]), network))
     assert network.dialled == []
 
 
 async def test_the_next_address_is_tried_where_nobody_answers() -> None:
     async with web() as there:
         network = Network({OTHER: there.port})
-        given = await get("http://two.test/", Pinned(Egress(), Names(two_test=[[PUBLIC, OTHER]]), network))
+        given = await get(
+            "http://two.test/", PinnedTransport(EgressPolicy(), Names(two_test=[[PUBLIC, OTHER]]), network)
+        )
     assert given["body"] == "ok"
     assert network.dialled == [(PUBLIC, 80), (OTHER, 80)]
 
@@ -179,24 +183,26 @@ async def test_the_next_address_is_tried_where_nobody_answers() -> None:
 async def test_a_host_that_cannot_be_reached_is_told(host: str, words: str) -> None:
     names = Names(empty_test=[[]], down_test=[[PUBLIC]])
     with pytest.raises(ToolFailed, match=words):
-        await get(f"http://{host}/", Pinned(Egress(), names, Network()))
+        await get(f"http://{host}/", PinnedTransport(EgressPolicy(), names, Network()))
 
 
 async def test_names_are_looked_up_by_the_system() -> None:
     async with web() as there:
         with pytest.raises(ToolFailed, match="not at a public address"):
-            await get_tool(allow=[f"localhost:{there.port}"]).run(Use({"url": f"http://localhost:{there.port}/"}, ""))
+            await get_tool(allow=[f"localhost:{there.port}"]).run(
+                ToolInvocation({"url": f"http://localhost:{there.port}/"}, "")
+            )
         assert there.connected == 0
         tool = get_tool(allow=[f"LocalHost:{there.port}"], allow_private=True)
-        assert (await tool.run(Use({"url": f"http://localhost:{there.port}/"}, "")))["body"] == "ok"
+        assert (await tool.run(ToolInvocation({"url": f"http://localhost:{there.port}/"}, "")))["body"] == "ok"
 
 
 async def test_the_transport_itself_checks_what_it_connects_to() -> None:
     """Also for others who use it: no check before it is needed."""
     network = Network()
-    listed = Egress(frozenset({"public.test"}))
+    listed = EgressPolicy(frozenset({"public.test"}))
     names = Names(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
-    async with httpx2.AsyncClient(transport=Pinned(listed, names, network), trust_env=False) as client:
+    async with httpx2.AsyncClient(transport=PinnedTransport(listed, names, network), trust_env=False) as client:
         for url in ("http://127.0.0.1/", "http://0x7f.1/", "http://other.test/", "http://public.test:22/"):
             with pytest.raises(InvalidRequest):
                 await client.get(url)
@@ -204,7 +210,7 @@ async def test_the_transport_itself_checks_what_it_connects_to() -> None:
             await client.get("http://PUBLIC.test./")
     assert network.dialled == [(PUBLIC, 80)]
     with pytest.raises(InvalidRequest):
-        await Pinned(listed)._pool._network_backend.connect_unix_socket("/run/docker.sock")
+        await PinnedTransport(listed)._pool._network_backend.connect_unix_socket("/run/docker.sock")
 
 
 async def test_tls_still_proves_the_name(tmp_path: Path) -> None:  # R7
@@ -212,13 +218,13 @@ async def test_tls_still_proves_the_name(tmp_path: Path) -> None:  # R7
     async with web(server) as there:
         network = Network({PUBLIC: there.port})
         names = Names(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
-        given = await get("https://public.test/", Pinned(Egress(), names, network, trusting))
+        given = await get("https://public.test/", PinnedTransport(EgressPolicy(), names, network, trusting))
         assert given["body"] == "ok"
         for url in ("https://other.test/", f"https://{PUBLIC}/"):
             with pytest.raises(ToolFailed, match=r"not trusted .*(Hostname|IP address) mismatch"):
-                await get(url, Pinned(Egress(), names, network, trusting))
+                await get(url, PinnedTransport(EgressPolicy(), names, network, trusting))
         with pytest.raises(ToolFailed, match="not trusted"):
-            await get("https://public.test/", Pinned(Egress(), names, network))
+            await get("https://public.test/", PinnedTransport(EgressPolicy(), names, network))
     assert len(there.seen) == 1
 
 
@@ -226,7 +232,7 @@ async def test_nobody_changes_the_name_that_tls_proves(tmp_path: Path) -> None:
     server, trusting = authority(tmp_path, "public.test")
     async with web(server) as there:
         network = Network({PUBLIC: there.port})
-        transport = Pinned(Egress(), Names(other_test=[[PUBLIC]]), network, trusting)
+        transport = PinnedTransport(EgressPolicy(), Names(other_test=[[PUBLIC]]), network, trusting)
         request = httpx2.Request("GET", "https://other.test/", extensions={"sni_hostname": "public.test"})
         with pytest.raises(httpx2.ConnectError):
             await transport.handle_async_request(request)
@@ -247,7 +253,7 @@ async def test_a_long_answer_is_cut_and_says_so() -> None:
 
     async with web(a=endless, b=page(b"y" * 30_000), c=page(b"z" * 20_000)) as there:
         tool, at = get_tool(**local(there.port)), f"http://127.0.0.1:{there.port}"
-        given = [await tool.run(Use({"url": f"{at}/{name}"}, "")) for name in "abc"]
+        given = [await tool.run(ToolInvocation({"url": f"{at}/{name}"}, "")) for name in "abc"]
         await asyncio.wait_for(ended.wait(), 100)  # it is left, not read to an end that never comes
     assert [len(answer["body"]) for answer in given] == [20_000, 20_000, 20_000]
     assert ["cut" in answer for answer in given] == [True, True, False]
@@ -264,9 +270,9 @@ async def test_a_slow_answer_is_not_waited_for() -> None:
     async with web(a=drips, b=redirect("/b")) as there:
         settings, at = local(there.port, seconds=1), f"http://127.0.0.1:{there.port}"
         with pytest.raises(ToolFailed, match=r"within 1 seconds?\.$"):
-            await get_tool(**settings).run(Use({"url": f"{at}/a"}, ""))
+            await get_tool(**settings).run(ToolInvocation({"url": f"{at}/a"}, ""))
         with pytest.raises(ToolFailed, match="may have arrived"):
-            await post_tool(**settings).run(Use({"url": f"{at}/a", "body": "x"}, "key"))
+            await post_tool(**settings).run(ToolInvocation({"url": f"{at}/a", "body": "x"}, "key"))
 
 
 async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
@@ -275,7 +281,9 @@ async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
         return []
 
     with pytest.raises(ToolFailed, match="within"):
-        await get_tool(Pinned(Egress(), never), seconds=0.05).run(Use({"url": "http://slow.test/"}, ""))
+        await get_tool(PinnedTransport(EgressPolicy(), never), seconds=0.05).run(
+            ToolInvocation({"url": "http://slow.test/"}, "")
+        )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +296,7 @@ async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
 async def test_an_answer_that_breaks_off_is_told(answer: bytes) -> None:
     async with web(a=answer) as there:
         with pytest.raises(ToolFailed, match="broke"):
-            await get_tool(**local(there.port)).run(Use({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
+            await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
     assert there.connected == 1
 
 
@@ -307,7 +315,7 @@ async def test_an_answer_that_breaks_off_is_told(answer: bytes) -> None:
 )
 async def test_a_body_is_told_as_text_or_left_out(answer: bytes, body: str) -> None:
     async with web(a=answer) as there:
-        given = await get_tool(**local(there.port)).run(Use({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
+        given = await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
     assert given["body"] == body
     assert ("cut" in given) == (body == "")
 
@@ -325,9 +333,9 @@ async def test_headers_that_say_how_a_request_travels_cannot_be_set(headers: dic
     async with web() as there:
         at = f"http://127.0.0.1:{there.port}/"
         with pytest.raises(ToolFailed, match="header"):
-            await get_tool(**local(there.port)).run(Use({"url": at, "headers": headers}, ""))
+            await get_tool(**local(there.port)).run(ToolInvocation({"url": at, "headers": headers}, ""))
         with pytest.raises(ToolFailed, match="header"):
-            await post_tool(**local(there.port)).run(Use({"url": at, "headers": headers, "body": ""}, "key"))
+            await post_tool(**local(there.port)).run(ToolInvocation({"url": at, "headers": headers, "body": ""}, "key"))
     assert there.connected == 0
 
 
@@ -365,7 +373,7 @@ def test_a_key_in_an_odd_spelling_would_be_shown_and_is_refused() -> None:
 )
 def test_settings_that_could_be_misread_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Misconfigured, match=r"tools\.http"):
-        http.reads(Kit("default", None, settings))
+        http.reads(ToolContext("default", None, settings))
 
 
 async def test_a_proxy_in_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,5 +381,5 @@ async def test_a_proxy_in_the_environment_is_not_asked(monkeypatch: pytest.Monke
     async with web(a=OK) as there, web() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{proxy.port}")
-        given = await get_tool(**local(there.port)).run(Use({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
+        given = await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
     assert (given["body"], proxy.connected) == ("ok", 0)

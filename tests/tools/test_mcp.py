@@ -13,11 +13,11 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
-from interlock.chat.mcp.answer import MAX_ANSWER, answer_of
-from interlock.chat.mcp.definition import Definitions, define, named, tool_name
+from interlock.chat.mcp.answer import MAX_ANSWER, parse_tool_result
+from interlock.chat.mcp.definition import DefinitionHistory, make_definition, matches_any, tool_name
 from interlock.chat.mcp.servers import McpServers
-from interlock.chat.tool import Use
-from interlock.config.models import McpServer
+from interlock.chat.tool import ToolInvocation
+from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.runtime.json_schema import check_schema
@@ -33,13 +33,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def at_home(home: Path) -> Iterator[McpServer]:
+def at_home(home: Path) -> Iterator[McpServerSettings]:
     with small("address", home) as made:
         yield made
 
 
 @pytest.fixture
-def address(at_home: McpServer, home: Path) -> Iterator[McpServer]:
+def address(at_home: McpServerSettings, home: Path) -> Iterator[McpServerSettings]:
     """A server at an address, where nobody has changed a tool yet."""
     yield at_home
     for file in home.iterdir():
@@ -58,7 +58,7 @@ def place(way: str, home: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest, way: str, place: Path) -> Iterator[McpServer]:
+def server(request: pytest.FixtureRequest, way: str, place: Path) -> Iterator[McpServerSettings]:
     if way == "address":
         yield request.getfixturevalue("address")
         return
@@ -67,7 +67,7 @@ def server(request: pytest.FixtureRequest, way: str, place: Path) -> Iterator[Mc
 
 
 @pytest.fixture
-async def servers(server: McpServer) -> AsyncIterator[McpServers]:
+async def servers(server: McpServerSettings) -> AsyncIterator[McpServers]:
     async with connected(files=server) as made:
         yield made
 
@@ -110,7 +110,7 @@ async def test_a_server_that_calls_its_tool_harmless_is_not_believed(shared: Mcp
     assert "readOnlyHint" in str(spec.schema)
 
 
-async def test_the_configuration_says_what_changes_nothing_and_what_may_be_repeated(address: McpServer) -> None:
+async def test_the_configuration_says_what_changes_nothing_and_what_may_be_repeated(address: McpServerSettings) -> None:
     async with connected(files=replace(address, reads=("lo*",), idempotent=("note",))) as servers:
         kinds = {tool.name: (tool.spec.effect, tool.spec.idempotent) for tool in servers.tools("default")}
     assert kinds["files_look"] == ("read", False)
@@ -118,7 +118,7 @@ async def test_the_configuration_says_what_changes_nothing_and_what_may_be_repea
     assert kinds["files_fail"] == ("", False)
 
 
-async def test_tools_are_for_the_workspaces_that_are_named(address: McpServer) -> None:
+async def test_tools_are_for_the_workspaces_that_are_named(address: McpServerSettings) -> None:
     async with connected(files=address, lab=replace(address, workspaces=("lab",))) as servers:
         by_workspace = {name: {tool.name for tool in servers.tools(name)} for name in ("default", "lab", "other")}
     assert by_workspace["default"] == {f"files_{name}" for name in TOOLS}
@@ -126,7 +126,7 @@ async def test_tools_are_for_the_workspaces_that_are_named(address: McpServer) -
     assert by_workspace["other"] == set()
 
 
-async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServer) -> None:
+async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServerSettings) -> None:
     named = {"first": replace(address, prefix="x"), "second": replace(address, prefix="x")}
     async with McpServers(named, check_schema, print, taken=["x_note"], pace=QUICK) as servers:
         await servers.tried()
@@ -137,7 +137,7 @@ async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServer) -> 
     assert any("x_note" in words and '"first"' in words for words in told)
 
 
-async def test_a_name_is_taken_within_a_workspace_alone(address: McpServer) -> None:  # R60
+async def test_a_name_is_taken_within_a_workspace_alone(address: McpServerSettings) -> None:  # R60
     """Else one workspace could take tools away from another, and the log of one would tell of the other's."""
     async with connected(
         ours=replace(address, prefix="x"), lab=replace(address, prefix="x", workspaces=("lab",))
@@ -165,7 +165,7 @@ def test_names_are_clean_and_short_and_stay_apart() -> None:
     ],
 )
 def test_any_change_of_a_tool_changes_its_definition(change: dict[str, object]) -> None:  # R54
-    server = McpServer("run")
+    server = McpServerSettings("run")
     before, after = (_defined(server, more) for more in ({}, change))
     assert before.spec.sha256 != after.spec.sha256
     assert before.spec.sha256 == _defined(server, {}).spec.sha256
@@ -173,37 +173,44 @@ def test_any_change_of_a_tool_changes_its_definition(change: dict[str, object]) 
 
 def test_what_nobody_relies_on_may_vary() -> None:
     icons = [{"src": "https://x.example/icon.png"}]
-    again = _defined(McpServer("run"), {"_meta": {"x.example/trace": "7f3a"}, "icons": icons})
-    assert again.spec.sha256 == _defined(McpServer("run"), {}).spec.sha256
+    again = _defined(McpServerSettings("run"), {"_meta": {"x.example/trace": "7f3a"}, "icons": icons})
+    assert again.spec.sha256 == _defined(McpServerSettings("run"), {}).spec.sha256
 
 
 @pytest.mark.parametrize(
     "other",
-    [McpServer("walk"), McpServer("run", ("-f",)), McpServer("run", cwd="/"), McpServer(url="https://x.example")],
+    [
+        McpServerSettings("walk"),
+        McpServerSettings("run", ("-f",)),
+        McpServerSettings("run", cwd="/"),
+        McpServerSettings(url="https://x.example"),
+    ],
 )
-def test_another_program_or_address_changes_the_definition(other: McpServer) -> None:
-    assert _defined(McpServer("run"), {}).spec.sha256 != _defined(other, {}).spec.sha256
+def test_another_program_or_address_changes_the_definition(other: McpServerSettings) -> None:
+    assert _defined(McpServerSettings("run"), {}).spec.sha256 != _defined(other, {}).spec.sha256
 
 
 def test_a_new_key_changes_no_definition_and_is_in_none() -> None:
-    old, new = (McpServer("run", env={"TOKEN": token}) for token in ("hunter2-old", "hunter2-new"))
+    old, new = (McpServerSettings("run", env={"TOKEN": token}) for token in ("hunter2-old", "hunter2-new"))
     assert _defined(old, {}).spec.sha256 == _defined(new, {}).spec.sha256
-    address = McpServer(url="https://bob:hunter2@x.example/?key=hunter2", headers={"authorization": "hunter2"})
+    address = McpServerSettings(url="https://bob:hunter2@x.example/?key=hunter2", headers={"authorization": "hunter2"})
     assert b"hunter2" not in _defined(address, {}).spec.definition
 
 
 def test_what_only_a_model_would_read_is_taken_out_of_a_description() -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey me")
-    about = _defined(McpServer("run"), {"description": f"Writes\u202e a note.{hidden}"}).about
+    about = _defined(McpServerSettings("run"), {"description": f"Writes\u202e a note.{hidden}"}).about
     assert about.endswith("Writes a note.")
 
 
 def test_a_sentence_names_the_server_and_survives_braces() -> None:
-    spec = define("files", McpServer("run"), types.Tool(name="{x}", input_schema={"type": "object"}), check_schema).spec
+    spec = make_definition(
+        "files", McpServerSettings("run"), types.Tool(name="{x}", input_schema={"type": "object"}), check_schema
+    ).spec
     assert spec.sentence({}) == 'Run "{x}" of the MCP server "files"'
 
 
-async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServer, home: Path) -> None:
+async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServerSettings, home: Path) -> None:
     bad = {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://evil.example/x.json"}}}}
     (home / "tools.json").write_text(json.dumps({"note": bad}))
     async with connected(files=address) as servers:
@@ -251,7 +258,7 @@ async def test_a_tool_that_is_gone_is_not_called(servers: McpServers, place: Pat
     tool = tool_of(servers, "files_note")
     (place / "tools.json").write_text(json.dumps({"note": None}))
     with pytest.raises(ToolFailed, match=r"changed or removed note meanwhile\. Nothing was run"):
-        await tool.run(Use({"text": "hello"}, "key"))
+        await tool.run(ToolInvocation({"text": "hello"}, "key"))
     assert not (place / "ran").exists()
 
 
@@ -260,11 +267,11 @@ async def test_a_definition_that_changes_right_before_the_call_stops_it(servers:
     tool = tool_of(servers, "files_note")
     (place / "tools.json").write_text(json.dumps({"note": {**TOOLS["note"], "description": "Sends a note away."}}))
     with pytest.raises(ToolFailed, match="Nothing was run"):
-        await tool.run(Use({"text": "hello"}, "key"))
+        await tool.run(ToolInvocation({"text": "hello"}, "key"))
     assert not (place / "ran").exists()
 
 
-async def test_a_notice_of_change_is_followed_at_once(server: McpServer) -> None:  # R54
+async def test_a_notice_of_change_is_followed_at_once(server: McpServerSettings) -> None:  # R54
     async with connected(replace(QUICK, look=600), files=server) as servers:
         before = tool_of(servers, "files_note").spec.sha256
         await run(servers, "files_change")
@@ -272,7 +279,7 @@ async def test_a_notice_of_change_is_followed_at_once(server: McpServer) -> None
         assert "evil.example" in tool_of(servers, "files_note").about
 
 
-async def test_no_answer_in_time_leaves_the_effect_unknown(server: McpServer) -> None:
+async def test_no_answer_in_time_leaves_the_effect_unknown(server: McpServerSettings) -> None:
     async with connected(replace(QUICK, call=0.2), files=server) as servers:
         with pytest.raises(EffectUnknown, match="It may have run: look before you call it again"):
             await run(servers, "files_hang")
@@ -293,7 +300,7 @@ async def test_a_child_that_dies_is_started_again(way: str, tmp_path: Path) -> N
 
 async def test_a_server_at_an_address_may_be_killed_and_come_back(tmp_path: Path) -> None:
     with reserved_port() as port, at_an_address(tmp_path, port) as process:
-        server = McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        server = McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
         async with connected(replace(QUICK, patience=0.1), files=server) as servers:
             process.kill()
             process.wait()
@@ -308,11 +315,11 @@ async def test_a_server_at_an_address_may_be_killed_and_come_back(tmp_path: Path
 
 async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: Path) -> None:
     broken = {
-        "gone": McpServer(command="/nowhere/at/all"),
-        "mute": McpServer(
+        "gone": McpServerSettings(command="/nowhere/at/all"),
+        "mute": McpServerSettings(
             sys.executable, ("-c", "raise SystemExit('no key given: hunter2hunter2')"), {"K": "hunter2hunter2"}
         ),
-        "away": McpServer(url="http://127.0.0.1:9/mcp"),
+        "away": McpServerSettings(url="http://127.0.0.1:9/mcp"),
     }
     with small("child", tmp_path) as server:
         async with connected(**broken, files=server) as servers:
@@ -328,7 +335,7 @@ async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: P
 async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: Path) -> None:
     told: list[str] = []
     with reserved_port() as port, at_an_address(tmp_path, port) as process:
-        server = McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        server = McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
         async with connected(replace(QUICK, patience=0.1), told.append, files=server) as servers:
             assert told == []
             process.kill()
@@ -345,7 +352,9 @@ async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: 
 
 
 async def test_plain_http_to_another_machine_is_told() -> None:
-    async with McpServers({"far": McpServer(url="http://mcp.invalid/mcp")}, check_schema, print, pace=QUICK) as servers:
+    async with McpServers(
+        {"far": McpServerSettings(url="http://mcp.invalid/mcp")}, check_schema, print, pace=QUICK
+    ) as servers:
         assert any("reached by plain http" in said for said in servers.problems())
 
 
@@ -359,7 +368,7 @@ def test_what_is_no_text_is_named() -> None:
         types.EmbeddedResource(resource=types.TextResourceContents(uri="file:///a", text="inside")),
         types.EmbeddedResource(resource=types.BlobResourceContents(uri="file:///b", blob="aGVsbG8=")),
     ]
-    answer = answer_of("files", "x", types.CallToolResult(content=blocks))
+    answer = parse_tool_result("files", "x", types.CallToolResult(content=blocks))
     assert answer == {"text": "[image/png, 6 bytes, not shown]\n[log: file:///log]\ninside\n[file:///b, not shown]"}
 
 
@@ -376,20 +385,23 @@ def test_what_is_no_text_is_named() -> None:
 )
 def test_what_is_structured_is_bounded_and_can_be_kept(structured: dict[str, object], expected: object) -> None:
     block = types.TextContent(text="words")
-    assert answer_of("files", "x", types.CallToolResult(content=[block], structured_content=structured)) == expected
+    assert (
+        parse_tool_result("files", "x", types.CallToolResult(content=[block], structured_content=structured))
+        == expected
+    )
 
 
-def _defined(server: McpServer, change: dict[str, object]):  # type: ignore[no-untyped-def]
+def _defined(server: McpServerSettings, change: dict[str, object]):  # type: ignore[no-untyped-def]
     tool = types.Tool.model_validate({"name": "note", **TOOLS["note"], **change})
-    return define("files", server, tool, check_schema)
+    return make_definition("files", server, tool, check_schema)
 
 
 def test_a_read_that_is_defined_otherwise_is_none_until_a_call_of_it_was_let_through() -> None:
-    server, definitions = McpServer("server", reads=("note",)), Definitions()
+    server, definitions = McpServerSettings("server", reads=("note",)), DefinitionHistory()
 
     def spec(**more: Any) -> ToolSpec:
         tool = types.Tool(name="note", input_schema={"type": "object"}, **more)
-        return definitions.settled(define("files", server, tool, check_schema).spec)
+        return definitions.settled(make_definition("files", server, tool, check_schema).spec)
 
     assert (spec().effect, spec(description="Sends all files to evil.example.").effect) == ("read", "")
     assert (definitions.accept(spec(description="Reads one more thing.")), definitions.accept(spec())) == (True, False)
@@ -397,6 +409,6 @@ def test_a_read_that_is_defined_otherwise_is_none_until_a_call_of_it_was_let_thr
 
 
 def test_patterns_of_reads_have_no_sets_of_letters() -> None:
-    assert named(("list_*", "get[a]"), "list_files")
-    assert named(("get[a]",), "get[a]")
-    assert not named(("[a-z]*",), "drop")
+    assert matches_any(("list_*", "get[a]"), "list_files")
+    assert matches_any(("get[a]",), "get[a]")
+    assert not matches_any(("[a-z]*",), "drop")

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from interlock.config.models import McpServer
+from interlock.config.models import McpServerSettings
 from interlock.core.errors import ToolFailed
 from tests.tools.small import ROOT, command, connected, run, until
 
@@ -35,7 +35,7 @@ def lines(file: Path, mark: str) -> Iterator[dict[str, Any]]:
 async def test_requests_and_notices_are_by_the_schema(options: tuple[str, ...], version: str, tmp_path: Path) -> None:
     log = tmp_path / "wire"
     tee = ("-m", "tests.tools.tee", str(log), sys.executable, *command(tmp_path, *options))
-    async with connected(files=McpServer(sys.executable, tee, cwd=str(ROOT))) as servers:
+    async with connected(files=McpServerSettings(sys.executable, tee, cwd=str(ROOT))) as servers:
         assert await run(servers, "files_note", text="hello") == {"text": "noted"}
         await run(servers, "files_change")
         for name in ("files_fail", "files_ask", "files_note"):
@@ -54,7 +54,7 @@ async def test_requests_and_notices_are_by_the_schema(options: tuple[str, ...], 
 
 async def test_a_server_that_ends_over_an_unknown_first_question_is_asked_in_its_own_way(tmp_path: Path) -> None:
     tee = ("-m", "tests.tools.tee", str(tmp_path / "wire"), "--stern", sys.executable, *command(tmp_path, "--old"))
-    async with connected(files=McpServer(sys.executable, tee, cwd=str(ROOT))) as servers:
+    async with connected(files=McpServerSettings(sys.executable, tee, cwd=str(ROOT))) as servers:
         assert await run(servers, "files_note", text="hello") == {"text": "noted"}
 
 

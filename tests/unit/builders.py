@@ -5,14 +5,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import Approval, Edited
+from interlock.core.approval.approval import Approval, PreparedEdit
 from interlock.core.approval.execute import start
-from interlock.core.approval.propose import Proposal, request
+from interlock.core.approval.propose import Proposal, request_approval
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import canonical, digest
-from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond, Reviewer
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.policy.policy import Ask, People, Rung, Stage
+from interlock.core.policy.policy import Ask, EscalationStep, People, Stage
 
 NOW = 1_000_000
 KEY = b"k" * 32
@@ -62,7 +62,7 @@ def proposal(spec: ToolSpec = PAY, **more: object) -> Proposal:
 
 def requested(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Stored:  # noqa: B008  frozen
     """A pending approval and its payload."""
-    change = request(proposal(spec, **more), terms, at())
+    change = request_approval(proposal(spec, **more), terms, at())
     assert change.payload is not None
     return Stored(change.state, change.payload)
 
@@ -91,8 +91,8 @@ def started(approval: Approval, now: int = NOW, *, args: object = ARGS, runner: 
     return start(stored(approval, args), runner, LEASE, "", at(now), runner_is_dead=False)
 
 
-def seen(approval: Approval, *acknowledged: str, **more: str) -> Seen:
-    return Seen(approval.args_sha256, acknowledged, **more)
+def seen(approval: Approval, *acknowledged: str, **more: str) -> Acknowledgement:
+    return Acknowledgement(approval.args_sha256, acknowledged, **more)
 
 
 def approve(approval: Approval, *acknowledged: str, **more: str) -> Approve:
@@ -111,17 +111,19 @@ def edit(approval: Approval, args: object = OTHER_ARGS, *acknowledged: str) -> E
     return Edit(canonical(args), seen(approval, *acknowledged))
 
 
-def prepared(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> Edited:
+def prepared(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> PreparedEdit:
     """What the inbox works out before the transaction."""
     data = canonical(args)
-    return Edited(approval.args_sha256, data, None, digest(data), "Pay more?", alarms, terms or approval.terms)
+    return PreparedEdit(approval.args_sha256, data, None, digest(data), "Pay more?", alarms, terms or approval.terms)
 
 
 _names = st.sampled_from(["alice", "bob", "carol", "dave", "rita"])
 _teams = st.sampled_from(["finance", "legal", "ops"])
 people = st.builds(People, st.frozensets(_names, max_size=3), st.frozensets(_teams, max_size=2))
 stages = st.builds(Stage, st.none() | people, st.integers(1, 3))
-rungs = st.builds(Rung, st.integers(1, 9) | st.just(5), people, st.lists(st.just("pager"), max_size=1).map(tuple))
+rungs = st.builds(
+    EscalationStep, st.integers(1, 9) | st.just(5), people, st.lists(st.just("pager"), max_size=1).map(tuple)
+)
 asks = st.builds(
     Ask,
     st.sampled_from(["one", "two"]),

@@ -9,23 +9,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.chat.next_step import CallModel, Done, Handle, Limits, Rest, next_step
-from interlock.core.chat.thread import Line
-from interlock.core.chat.transcript import Call
+from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, Idle, TurnLimits, next_step
+from interlock.core.chat.thread import ThreadEntry
+from interlock.core.chat.transcript import PendingCall
 from tests.unit.builders import NOW
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-FEW = Limits(turns=4, tokens=10_000, took=1_000_000)
+FEW = TurnLimits(turns=4, tokens=10_000, took=1_000_000)
 
 
 @dataclass
 class Log:
     """Each verb adds a line and gives the log back."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ThreadEntry] = field(default_factory=list)
 
     def add(self, kind: str, actor: str = "agent:assistant", **body: object) -> Log:
-        self.lines.append(Line(len(self.lines) + 1, NOW, kind, actor, body))
+        self.lines.append(ThreadEntry(len(self.lines) + 1, NOW, kind, actor, body))
         return self
 
     def said(self, text: str = "Hi") -> Log:
@@ -103,12 +103,12 @@ class Simulator:
         match next_step(self.log.lines, FEW):
             case CallModel(attempt):
                 self.model(attempt)
-            case Handle() as step:
+            case HandleCalls() as step:
                 self.handle(step)
-            case Done(status):
+            case EndTurn(status):
                 self.log.ended(status)
                 self.idle = True
-            case Rest():
+            case Idle():
                 self.idle = True
 
     def model(self, attempt: int) -> None:
@@ -126,7 +126,7 @@ class Simulator:
         wishes = [f"c{number}" for number in range(self.draw(st.integers(0, 3)))]
         self.log.replied(*wishes, text=f"reply {len(self.turns)}", seen=seen)
 
-    def handle(self, step: Handle) -> None:
+    def handle(self, step: HandleCalls) -> None:
         for call in step.ask:
             self.ask(call)
         for call in step.start:
@@ -134,7 +134,7 @@ class Simulator:
         for call in step.wait:
             self.wait(call)
 
-    def ask(self, call: Call) -> None:
+    def ask(self, call: PendingCall) -> None:
         match self.chance("asked", "free", "delegated", "running"):
             case "asked":
                 self.log.asked(call.wish.id)
@@ -146,7 +146,7 @@ class Simulator:
             case _:
                 self.end(call)
 
-    def wait(self, call: Call) -> None:
+    def wait(self, call: PendingCall) -> None:
         match self.chance("ends", "approved", "declined", "again"):
             case "ends":
                 self.end(call)
@@ -160,7 +160,7 @@ class Simulator:
             case _:
                 pass
 
-    def end(self, call: Call) -> None:
+    def end(self, call: PendingCall) -> None:
         self.ran.append(call.id)
         self.log.resulted(call.wish.id, f"result of {call.id}")
 

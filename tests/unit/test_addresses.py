@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.errors import InvalidRequest
-from interlock.net.address_policy import Address, Egress, Target, check_address, may_reach, target_of
+from interlock.net.address_policy import (
+    Address,
+    EgressPolicy,
+    Endpoint,
+    check_address,
+    check_endpoint,
+    is_allowed_address,
+)
 from tests.properties import examples
 
-ANYWHERE = Egress()
+ANYWHERE = EgressPolicy()
 # Each as a browser, a shell or a resolver may read it: an address that is not public, or no address at all.
 FORBIDDEN = [
     "127.0.0.1", "127.255.255.254", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0x7f.1", "0X7F.1",
@@ -40,7 +47,7 @@ FORBIDDEN = [
 def test_no_spelling_of_such_an_address_is_let_through(host: str) -> None:  # R7
     for url in (f"http://{host}/", f"https://{host}/path?q", f"http://{host}:80"):
         with pytest.raises(InvalidRequest):
-            target_of(url, ANYWHERE)
+            check_endpoint(url, ANYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -57,31 +64,31 @@ def test_no_spelling_of_such_an_address_is_let_through(host: str) -> None:  # R7
 )  # fmt: skip
 def test_what_is_not_a_plain_web_address_is_refused(url: str) -> None:  # R7
     with pytest.raises(InvalidRequest):
-        target_of(url, ANYWHERE)
+        check_endpoint(url, ANYWHERE)
 
 
 @pytest.mark.parametrize(
     ("url", "target"),
     [
-        ("https://example.com/path?q=1#x", Target("https", "example.com", 443)),
-        ("HTTP://Example.COM:80", Target("http", "example.com", 80)),
-        ("http://example.com.:443/", Target("http", "example.com", 443)),
-        ("https://xn--exmple-cua.com/", Target("https", "xn--exmple-cua.com", 443)),
-        ("https://8.8.8.8/", Target("https", "8.8.8.8", 443)),
-        ("https://[2606:4700:4700::1111]/", Target("https", "2606:4700:4700::1111", 443)),
-        ("http://127.0.0.1.example.com/", Target("http", "127.0.0.1.example.com", 80)),
-        ("http://1and1.com/", Target("http", "1and1.com", 80)),
-        ("http://0x7f.com/", Target("http", "0x7f.com", 80)),
+        ("https://example.com/path?q=1#x", Endpoint("https", "example.com", 443)),
+        ("HTTP://Example.COM:80", Endpoint("http", "example.com", 80)),
+        ("http://example.com.:443/", Endpoint("http", "example.com", 443)),
+        ("https://xn--exmple-cua.com/", Endpoint("https", "xn--exmple-cua.com", 443)),
+        ("https://8.8.8.8/", Endpoint("https", "8.8.8.8", 443)),
+        ("https://[2606:4700:4700::1111]/", Endpoint("https", "2606:4700:4700::1111", 443)),
+        ("http://127.0.0.1.example.com/", Endpoint("http", "127.0.0.1.example.com", 80)),
+        ("http://1and1.com/", Endpoint("http", "1and1.com", 80)),
+        ("http://0x7f.com/", Endpoint("http", "0x7f.com", 80)),
     ],
 )
-def test_what_is_public_is_let_through(url: str, target: Target) -> None:
-    assert target_of(url, ANYWHERE) == target
+def test_what_is_public_is_let_through(url: str, target: Endpoint) -> None:
+    assert check_endpoint(url, ANYWHERE) == target
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.1.1", "100.64.0.1", "::1", "fd00::1"])
 def test_private_addresses_can_be_opened_by_the_settings(address: str) -> None:
-    assert may_reach(ip_address(address), Egress(private=True))
-    assert not may_reach(ip_address(address), ANYWHERE)
+    assert is_allowed_address(ip_address(address), EgressPolicy(private=True))
+    assert not is_allowed_address(ip_address(address), ANYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +96,13 @@ def test_private_addresses_can_be_opened_by_the_settings(address: str) -> None:
     ["169.254.169.254", "168.63.129.16", "0.1.2.3", "224.0.0.1", "240.0.0.1", "fe80::1", "::ffff:7f00:1", "::"],
 )
 def test_others_are_never_opened(address: str) -> None:
-    assert not may_reach(ip_address(address), Egress(private=True))
+    assert not is_allowed_address(ip_address(address), EgressPolicy(private=True))
 
 
 def test_a_list_of_hosts_is_the_only_way_and_opens_ports() -> None:
-    listed = Egress(frozenset({"api.example.com", "example.com:8443"}))
-    assert target_of("https://API.example.com/", listed).host == "api.example.com"
-    assert target_of("https://example.com:8443/", listed).port == 8443
+    listed = EgressPolicy(frozenset({"api.example.com", "example.com:8443"}))
+    assert check_endpoint("https://API.example.com/", listed).host == "api.example.com"
+    assert check_endpoint("https://example.com:8443/", listed).port == 8443
     for url in (
         "https://example.com/",
         "https://api.example.com:8443/",
@@ -103,13 +110,13 @@ def test_a_list_of_hosts_is_the_only_way_and_opens_ports() -> None:
         "https://8.8.8.8/",
     ):
         with pytest.raises(InvalidRequest, match="allow"):
-            target_of(url, listed)
+            check_endpoint(url, listed)
 
 
 def test_a_listed_host_is_still_no_way_into_the_private_network() -> None:
-    listed = Egress(frozenset({"inside.example", "127.0.0.1"}))
+    listed = EgressPolicy(frozenset({"inside.example", "127.0.0.1"}))
     with pytest.raises(InvalidRequest, match="not at a public address"):
-        target_of("http://127.0.0.1/", listed)
+        check_endpoint("http://127.0.0.1/", listed)
     with pytest.raises(InvalidRequest) as caught:
         check_address("inside.example", ip_address("10.0.0.5"), listed)
     assert "10.0.0.5" not in caught.value.message  # how a private network is numbered is not told
@@ -123,7 +130,7 @@ def test_a_listed_host_is_still_no_way_into_the_private_network() -> None:
 def test_the_one_who_connects_reads_a_url_as_it_was_checked(url: str) -> None:
     """Two readers of one URL that disagree are how such checks are passed by."""
     try:
-        target = target_of(url, Egress(frozenset(), private=True))
+        target = check_endpoint(url, EgressPolicy(frozenset(), private=True))
     except InvalidRequest:
         return
     read = httpx2.URL(url)
@@ -142,13 +149,13 @@ def test_the_one_who_connects_reads_a_url_as_it_was_checked(url: str) -> None:
     ],
 )
 def test_what_lies_beside_a_forbidden_network_is_public(address: str) -> None:
-    assert may_reach(ip_address(address), ANYWHERE)
+    assert is_allowed_address(ip_address(address), ANYWHERE)
 
 
 @given(st.ip_addresses() | st.ip_addresses(v=6, network="2000::/3"))
 @examples(500)
 def test_whatever_may_be_reached_is_public_for_python_too(address: Address) -> None:
-    assert not may_reach(address, ANYWHERE) or (address.is_global and not address.is_multicast)
+    assert not is_allowed_address(address, ANYWHERE) or (address.is_global and not address.is_multicast)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +169,11 @@ def test_whatever_may_be_reached_is_public_for_python_too(address: Address) -> N
         ("http://a..b/", ANYWHERE, "not the name of a host"),
         ("http://127.1/", ANYWHERE, "odd spelling"),
         ("http://x.test:22/", ANYWHERE, "list x.test:22 under `allow`"),
-        ("http://x.test/", Egress(frozenset({"y.test"})), "not among the hosts that the settings allow"),
+        ("http://x.test/", EgressPolicy(frozenset({"y.test"})), "not among the hosts that the settings allow"),
         ("http://10.0.0.1/", ANYWHERE, "10.0.0.1 is not at a public address"),
     ],
 )
-def test_every_refusal_says_why(url: str, egress: Egress, words: str) -> None:
+def test_every_refusal_says_why(url: str, egress: EgressPolicy, words: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(words)) as caught:
-        target_of(url, egress)
+        check_endpoint(url, egress)
     assert "u:p" not in caught.value.message

@@ -12,7 +12,14 @@ from markdown_it import MarkdownIt
 
 from interlock.core.card import make_card
 from interlock.core.errors import InvalidDecision
-from interlock.server.protocols.agent_inbox.text import answer_of, boxed, coerced, described, in_code, survives
+from interlock.server.protocols.agent_inbox.text import (
+    code_span,
+    coerce_args,
+    describe_card,
+    is_js_safe,
+    parse_answer,
+    to_input_text,
+)
 
 POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
 KINDS: dict[str, Any] = {
@@ -60,7 +67,7 @@ FITTING: dict[str, st.SearchStrategy[object]] = {
 
 
 def typed(name: str, text: str, current: object) -> object:
-    return coerced({name: text}, {name: current}, SCHEMA)[name]
+    return coerce_args({name: text}, {name: current}, SCHEMA)[name]
 
 
 @pytest.mark.parametrize(
@@ -132,23 +139,23 @@ def test_a_typed_text_that_does_not_fit_or_could_be_two_things_is_refused(
 
 
 def test_values_that_are_no_texts_are_left_to_the_schema() -> None:
-    assert coerced({"text": 4, "flag": "true"}, {"text": "a", "flag": False}, SCHEMA) == {"text": 4, "flag": True}
+    assert coerce_args({"text": 4, "flag": "true"}, {"text": "a", "flag": False}, SCHEMA) == {"text": 4, "flag": True}
 
 
 def test_an_argument_that_was_not_there_is_read_by_the_schema_too() -> None:
-    assert coerced({"whole": "4", "anything": "4"}, {}, SCHEMA) == {"whole": 4, "anything": "4"}
+    assert coerce_args({"whole": "4", "anything": "4"}, {}, SCHEMA) == {"whole": 4, "anything": "4"}
     with pytest.raises(InvalidDecision, match="/flag"):
-        coerced({"flag": "yes"}, {}, SCHEMA)
+        coerce_args({"flag": "yes"}, {}, SCHEMA)
 
 
 def test_an_argument_that_the_schema_does_not_name_is_what_it_says_of_all_others() -> None:
     of_others = {"additionalProperties": {"type": "integer"}, "patternProperties": {"^is_": {"type": "boolean"}}}
-    assert coerced({"more": "4", "is_new": "true"}, {"more": 3, "is_new": False}, of_others) == {
+    assert coerce_args({"more": "4", "is_new": "true"}, {"more": 3, "is_new": False}, of_others) == {
         "more": 4,
         "is_new": True,
     }
     with pytest.raises(InvalidDecision, match="/more"):
-        coerced({"more": "4"}, {"more": 3}, {"properties": {"text": {}}, "additionalProperties": False})
+        coerce_args({"more": "4"}, {"more": 3}, {"properties": {"text": {}}, "additionalProperties": False})
 
 
 @given(st.sampled_from(sorted(FITTING)).flatmap(lambda name: st.tuples(st.just(name), FITTING[name])), JSON)
@@ -157,26 +164,28 @@ def test_what_a_box_would_show_of_a_value_is_read_as_that_value_or_refused(
 ) -> None:
     """Unless the box shows what it showed before, or held a text and so holds one."""
     name, value = made
-    text = boxed(value)
+    text = to_input_text(value)
     try:
         read = typed(name, text, current)
     except InvalidDecision:
         assert name.startswith("text_or_")  # only these leave a choice
         return
-    assert read == (current if text == boxed(current) else text if isinstance(current, str) and text == read else value)
+    assert read == (
+        current if text == to_input_text(current) else text if isinstance(current, str) and text == read else value
+    )
 
 
 @given(JSON)
 def test_a_box_that_nobody_changed_keeps_its_value(value: object) -> None:
-    read = typed("unknown", boxed(value), value)
+    read = typed("unknown", to_input_text(value), value)
     assert read == value
     assert type(read) is type(value)
 
 
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**30])
 def test_numbers_that_javascript_would_change_are_noticed_at_any_depth(number: int) -> None:
-    assert not survives({"a": [{"b": number}]})
-    assert survives({"a": [{"b": number // 10**20, "c": str(number), "d": float(number), "e": True, "f": None}]})
+    assert not is_js_safe({"a": [{"b": number}]})
+    assert is_js_safe({"a": [{"b": number // 10**20, "c": str(number), "d": float(number), "e": True, "f": None}]})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +200,7 @@ def test_numbers_that_javascript_would_change_are_noticed_at_any_depth(number: i
 def test_an_answer_is_the_text_unless_only_something_else_fits(
     text: str, schema: dict[str, Any], answer: object
 ) -> None:
-    assert answer_of(text, schema) == answer
+    assert parse_answer(text, schema) == answer
 
 
 HOSTILE = (
@@ -216,7 +225,7 @@ def test_what_an_agent_writes_cannot_pose_as_ours(text: str) -> None:
     drawn = (
         MarkdownIt("commonmark", {"html": True})
         .enable(["table", "strikethrough"])
-        .parse(described(card, text, "https://interlock.example/a/1"))
+        .parse(describe_card(card, text, "https://interlock.example/a/1"))
     )
     inner = [each for block in drawn for each in (block.children or ())]
     assert {each.type for each in drawn} <= {
@@ -236,7 +245,7 @@ def test_a_code_span_is_ended_by_nothing_inside(text: str) -> None:
     card = make_card(tool="t", sentence=text, risk="low", facts=(), args={}, findings=())
     if not card.sentence.strip():
         return
-    (_, inline, _) = MarkdownIt("commonmark").parse(in_code(card.sentence))
+    (_, inline, _) = MarkdownIt("commonmark").parse(code_span(card.sentence))
     assert [each.type for each in inline.children or ()] == ["code_inline"]
     assert (inline.children or [])[0].content == card.sentence
 
@@ -245,6 +254,6 @@ def test_the_arguments_stand_in_the_description_as_they_would_run() -> None:
     card = make_card(
         tool="t", sentence="s", risk="low", facts=(), args={"to": "<!-- bob -->", "text": "x" * 3_000}, findings=()
     )
-    said = described(replace(card), "", "https://interlock.example/a/1")
+    said = describe_card(replace(card), "", "https://interlock.example/a/1")
     assert '` /to `: ` "<!-- bob -->" `' in said
     assert "3000 characters, SHA-256" in said

@@ -6,17 +6,17 @@ import pytest
 
 from interlock.core.approval.approval import (
     Approval,
-    Decided,
+    DecisionRecord,
+    already_decided_error,
     cancel,
     decide,
     delegate,
     expire,
     resolve_unknown,
-    standing,
     undo,
 )
 from interlock.core.canonical import canonical, digest
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
     AlreadyDecided,
     AlreadyStarted,
@@ -30,7 +30,7 @@ from interlock.core.errors import (
     InvalidDecision,
     Problem,
 )
-from interlock.core.ledger.event import TIME, Change, Payload
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Payload
 from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import (
     ADMIN,
@@ -58,7 +58,7 @@ from tests.unit.builders import (
 )
 
 END = NOW + Ask().expires_in
-WRONG = Seen("f" * 64)
+WRONG = Acknowledgement("f" * 64)
 
 
 def refused(change: Change[Approval], approval: Approval) -> Error:
@@ -92,7 +92,7 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
     change = decide(approval, approve(approval, comment="fine"), ALICE, at(NOW + 5))
     approved = change.state
     assert (approved.status, approved.version) == ("approved", 2)
-    assert approved.decision == Decided("approve", "alice", NOW + 5, "web", "", "fine")
+    assert approved.decision == DecisionRecord("approve", "alice", NOW + 5, "web", "", "fine")
     assert approved.start_by == NOW + 5 + approval.terms.start_within
     kind, actor, data, content = only_event(change)
     assert (kind, actor, data["stage"]) == ("approved", "alice", 0)
@@ -104,7 +104,7 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
 def test_a_reason_goes_with_an_approval_too() -> None:
     approval = pending()
     change = decide(approval, approve(approval, reason="urgent", comment="fine"), ALICE, at(NOW + 5))
-    assert change.state.decision == Decided("approve", "alice", NOW + 5, "web", "urgent", "fine")
+    assert change.state.decision == DecisionRecord("approve", "alice", NOW + 5, "web", "urgent", "fine")
     _, _, _, content = only_event(change)
     assert (content or {})["reason"] == "urgent"
 
@@ -139,7 +139,7 @@ def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_fo
     clean = pending()
     assert decide(clean, Approve(), ALICE, at()).state.status == "approved"
     for doubtful in (replace(clean, editors=("bob",)), replace(clean, alarms=("f1",))):
-        for decision in (Approve(Seen(acknowledged=("f1",))), Edit(b"{}")):
+        for decision in (Approve(Acknowledgement(acknowledged=("f1",))), Edit(b"{}")):
             error = refused(decide(doubtful, decision, ALICE, at()), doubtful)
             assert isinstance(error, DigestMismatch)
             assert error.ids == {"approval_id": "id", "args_sha256": doubtful.args_sha256}
@@ -239,7 +239,7 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
     once = decide(approval, approve(approval), ALICE, at()).state
     change = decide(once, reject(once, reason="too much", comment="ask again"), BOB, at(NOW + 1))
     assert (change.state.status, change.state.version, change.state.release_at) == ("rejected", 3, NOW + 8_001)
-    assert change.state.decision == Decided("reject", "bob", NOW + 1, "slack", "too much", "ask again")
+    assert change.state.decision == DecisionRecord("reject", "bob", NOW + 1, "slack", "too much", "ask again")
     kind, actor, data, content = only_event(change)
     assert (kind, actor, data["release_at"]) == ("rejected", "bob", NOW + 8_001)
     assert content == {"args_sha256": once.args_sha256, "via": "slack", "reason": "too much", "comment": "ask again"}
@@ -249,7 +249,7 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
 def test_a_reason_can_stand_beside_what_was_seen() -> None:
     approval = pending()
     change = decide(approval, Reject(seen=seen(approval, reason="too much")), ALICE, at())
-    assert change.state.decision == Decided("reject", "alice", NOW, "web", "too much")
+    assert change.state.decision == DecisionRecord("reject", "alice", NOW, "web", "too much")
     assert only_event(change)[3]["reason"] == "too much"
 
 
@@ -261,7 +261,7 @@ def test_a_response_is_the_result(message: str, answer: object, result: bytes) -
     approval = pending()
     change = decide(approval, Respond(message, answer, seen(approval, comment="c")), ALICE, at())
     assert (change.state.status, change.payload) == ("responded", Payload(result=result))
-    assert change.state.decision == Decided("respond", "alice", NOW, "web", "", "c")
+    assert change.state.decision == DecisionRecord("respond", "alice", NOW, "web", "", "c")
     kind, _, _, content = only_event(change)
     assert (kind, content) == ("responded", {"args_sha256": approval.args_sha256, "via": "web", "comment": "c"})
 
@@ -412,9 +412,13 @@ def test_a_decision_counts_up_to_the_last_millisecond(make: object) -> None:
         late = decide(approval, make(approval), ALICE, at(now))
         assert (late.state.status, late.state.version) == ("expired", 2)
         assert isinstance(late.error, Expired)
-        assert only_event(late)[:2] == ("expired", TIME)
+        assert only_event(late)[:2] == ("expired", SYSTEM_ACTOR)
         assert late.state.decision is not None
-        assert (late.state.decision.kind, late.state.decision.by, late.state.decision.at) == ("expire", TIME, now)
+        assert (late.state.decision.kind, late.state.decision.by, late.state.decision.at) == (
+            "expire",
+            SYSTEM_ACTOR,
+            now,
+        )
         assert "timed out" in late.state.decision.reason
 
 
@@ -432,11 +436,11 @@ def test_only_a_rule_that_says_so_approves_when_time_is_up() -> None:
     change = decide(generous, reject(generous), ALICE, at(END))
     assert (change.state.status, change.state.start_by) == ("approved", END + 50)
     assert change.state.decision is not None
-    assert (change.state.decision.by, change.state.decision.kind) == (TIME, "approve")
+    assert (change.state.decision.by, change.state.decision.kind) == (SYSTEM_ACTOR, "approve")
     assert "nobody answers in time" in change.state.decision.reason
     assert isinstance(change.error, AlreadyDecided)
     kind, actor, data, _ = only_event(change)
-    assert (kind, actor, data["by"]) == ("approved", TIME, "expiry")
+    assert (kind, actor, data["by"]) == ("approved", SYSTEM_ACTOR, "expiry")
     for terms in (Ask(), Ask(on_expiry="escalate"), Ask(on_expiry="reject")):
         assert expire(pending(terms), at(END)).state.status == "expired"
 
@@ -478,11 +482,11 @@ def test_a_second_decision_is_refused_with_the_first() -> None:
 
 # R21
 def test_who_comes_late_is_told_what_stands() -> None:
-    expired = standing(in_status("expired"))
+    expired = already_decided_error(in_status("expired"))
     assert isinstance(expired, Expired)
     assert "propose the call again" in expired.message
     assert expired.ids == {"approval_id": "id"}
-    bare = standing(in_status("succeeded"))
+    bare = already_decided_error(in_status("succeeded"))
     assert isinstance(bare, AlreadyDecided)
     assert (bare.ids["decision"], "succeeded" in bare.message) == (None, True)
 
@@ -579,7 +583,7 @@ def test_only_those_who_may_decide_can_delegate_and_only_in_time() -> None:
 def test_a_call_that_has_not_started_can_be_withdrawn(status: str) -> None:
     change = cancel(in_status(status), "agent:helper", "changed my mind", at(NOW + 1))
     assert (change.state.status, change.state.version) == ("cancelled", 2)
-    assert change.state.decision == Decided("cancel", "agent:helper", NOW + 1, "", "changed my mind")
+    assert change.state.decision == DecisionRecord("cancel", "agent:helper", NOW + 1, "", "changed my mind")
     assert only_event(change)[0] == "cancelled"
     assert only_event(change)[3] == {"reason": "changed my mind"}
     again = cancel(change.state, "agent:helper", "again", at())

@@ -1,12 +1,12 @@
 """How often something may fail in a while."""
 
-from interlock.core.rate_limit import MINUTE, MOST, Attempts
+from interlock.core.rate_limit import MAX_NAMES, MINUTE, AttemptLimiter
 
 NOW = 1_800_000_000_000
 
 
 def test_after_the_limit_one_has_to_wait_for_the_rest_of_the_minute() -> None:
-    attempts = Attempts(2)
+    attempts = AttemptLimiter(2)
     assert attempts.wait("bob", NOW) == 0
     attempts.begin("bob", NOW)
     assert attempts.wait("bob", NOW + 1_000) == 0
@@ -16,14 +16,14 @@ def test_after_the_limit_one_has_to_wait_for_the_rest_of_the_minute() -> None:
 
 
 def test_a_new_minute_counts_from_its_first_attempt() -> None:
-    attempts = Attempts(1)
+    attempts = AttemptLimiter(1)
     attempts.begin("bob", NOW)
     attempts.begin("bob", NOW + MINUTE)
     assert attempts.wait("bob", NOW + MINUTE + 1) == 60
 
 
 def test_a_success_takes_back_its_own_attempt_only() -> None:
-    attempts = Attempts(2)
+    attempts = AttemptLimiter(2)
     for _ in range(2):
         attempts.begin("bob", NOW)
     attempts.succeeded("bob")
@@ -36,13 +36,13 @@ def test_a_success_takes_back_its_own_attempt_only() -> None:
 
 
 def test_a_clock_that_goes_back_keeps_nobody_waiting_for_ever() -> None:
-    attempts = Attempts(1)
+    attempts = AttemptLimiter(1)
     attempts.begin("bob", NOW)
     assert attempts.wait("bob", NOW - 1) == 0
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    attempts = Attempts(1)
-    for number in range(MOST + 1):
+    attempts = AttemptLimiter(1)
+    for number in range(MAX_NAMES + 1):
         attempts.begin(f"name{number}", NOW)
     assert (attempts.wait("name0", NOW), attempts.wait("name1", NOW)) == (0, 60)

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from interlock.app import row_check
-from interlock.app.audit import Progress, Report, head_at, verify, verify_part
-from interlock.app.bootstrap import Parts
-from interlock.app.ledger_file import Source, export, verify_exports
+from interlock.app.audit import AuditReport, ProgressCallback, head_at, verify, verify_part
+from interlock.app.bootstrap import AppServices
+from interlock.app.ledger_file import ExportFile, export, verify_exports
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.ledger.chain import Entry, Head, Verifier, skeleton
 from interlock.core.ledger.checkpoint import sign
 from interlock.core.ledger.erasure import Erasure
-from interlock.core.ports import CheckedPage, Checking, Store
+from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
 from tests.places import File
 from tests.support import OK, START, Clock, approve, opened, pending
@@ -57,7 +57,7 @@ def place(seed: Path, tmp_path: Path) -> File:
 
 
 @pytest.fixture
-async def parts(place: File) -> AsyncIterator[Parts]:
+async def parts(place: File) -> AsyncIterator[AppServices]:
     async with opened(place, Clock()) as parts:
         yield parts
 
@@ -65,12 +65,12 @@ async def parts(place: File) -> AsyncIterator[Parts]:
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short record takes several."""
-    monkeypatch.setattr(row_check, "PAGE", 1)
-    monkeypatch.setattr(row_check, "ENTRIES", 1)
-    monkeypatch.setattr(stores, "ENTRIES", 2)
+    monkeypatch.setattr(row_check, "PAGE_SIZE", 1)
+    monkeypatch.setattr(row_check, "ENTRIES_PER_READ", 1)
+    monkeypatch.setattr(stores, "ENTRIES_PER_READ", 2)
 
 
-def found(report: Report) -> list[tuple[int, str]]:
+def found(report: AuditReport) -> list[tuple[int, str]]:
     return [(fault.seq, fault.message) for fault in report.faults]
 
 
@@ -88,9 +88,9 @@ def id_of(place: File, call_id: str) -> str:
 # --- a sound record
 
 
-async def test_a_sound_record_is_reported_with_its_figures(parts: Parts) -> None:
+async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -> None:
     report, head = await verify(parts.store, "default"), await parts.store.head("default")
-    assert report == Report(5, 2, 0, head, ())
+    assert report == AuditReport(5, 2, 0, head, ())
     assert report.to_json() == {
         "valid": True,
         "entries": 5,
@@ -104,7 +104,7 @@ async def test_a_sound_record_is_reported_with_its_figures(parts: Parts) -> None
     }
 
 
-async def test_a_record_of_several_pages_is_read_to_its_end(parts: Parts, place: File, small_pages: None) -> None:
+async def test_a_record_of_several_pages_is_read_to_its_end(parts: AppServices, place: File, small_pages: None) -> None:
     read: list[tuple[int, int]] = []
     report = await verify(parts.store, "default", None, lambda *seen: read.append(seen))
     assert (report.entries, report.faults) == (5, ())
@@ -113,11 +113,11 @@ async def test_a_record_of_several_pages_is_read_to_its_end(parts: Parts, place:
     assert len({fault.row for fault in (await verify(parts.store, "default")).faults}) == 2
 
 
-async def test_an_empty_workspace_is_sound(parts: Parts) -> None:
-    assert await verify(parts.store, "nowhere") == Report(0, 0, 0, Head("nowhere"), ())
+async def test_an_empty_workspace_is_sound(parts: AppServices) -> None:
+    assert await verify(parts.store, "nowhere") == AuditReport(0, 0, 0, Head("nowhere"), ())
 
 
-async def test_what_was_erased_is_counted_and_attributed(parts: Parts, place: File) -> None:
+async def test_what_was_erased_is_counted_and_attributed(parts: AppServices, place: File) -> None:
     async for _ in parts.store.erase("default", Erasure("approval", id_of(place, ENDED), "wish", "ann")):
         pass
     report = await verify(parts.store, "default")
@@ -158,7 +158,7 @@ async def test_what_was_erased_is_counted_and_attributed(parts: Parts, place: Fi
     ],
 )
 async def test_a_row_that_was_altered_is_told_by_its_id(
-    parts: Parts, place: File, statement: str, call_id: str, said: str
+    parts: AppServices, place: File, statement: str, call_id: str, said: str
 ) -> None:
     approval_id = id_of(place, call_id)
     tamper(place, statement)
@@ -169,7 +169,7 @@ async def test_a_row_that_was_altered_is_told_by_its_id(
     assert told["faults"] == [fault.to_json() for fault in report.faults]
 
 
-async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: Parts, place: File) -> None:
+async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: AppServices, place: File) -> None:
     tamper(
         place,
         "create table copy as select * from approvals where call_id = 'call2'",
@@ -179,13 +179,13 @@ async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: Parts, pla
     assert found(await verify(parts.store, "default")) == [(0, "approval forged: The ledger knows nothing of it.")]
 
 
-async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(parts: Parts, place: File) -> None:
+async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(parts: AppServices, place: File) -> None:
     tamper(place, "update payloads set args = 'a text' where shown is null")
     ((_, said),) = found(await verify(parts.store, "default"))
     assert said.startswith(f"approval {id_of(place, ENDED)}: Its row cannot be read: ")
 
 
-async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(parts: Parts, place: File) -> None:
+async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(parts: AppServices, place: File) -> None:
     waits = id_of(place, WAITS)
     tamper(place, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
     said = [message for _, message in found(await verify(parts.store, "default"))]
@@ -193,13 +193,13 @@ async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(parts: Pa
     assert said[1:] == [f"approval {waits}: The ledger speaks of it, but its row is gone."]
 
 
-async def test_an_entry_that_is_no_json_is_told_for_its_row_too(parts: Parts, place: File) -> None:
+async def test_an_entry_that_is_no_json_is_told_for_its_row_too(parts: AppServices, place: File) -> None:
     tamper(place, "update events set data = 'nonsense' where seq = 1")
     said = [message for _, message in found(await verify(parts.store, "default"))]
     assert [each for each in said if each.startswith(f"approval {id_of(place, ENDED)}: The entry cannot be read: ")]
 
 
-async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(parts: Parts, place: File) -> None:
+async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(parts: AppServices, place: File) -> None:
     tamper(
         place,
         "update contents set content = cast('{}' as blob) where seq = 5",
@@ -211,7 +211,7 @@ async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(pa
     assert {fault.table for fault in report.faults[2:]} == {"approvals"}
 
 
-async def test_missing_rows_come_in_the_order_of_their_ids(parts: Parts, place: File) -> None:
+async def test_missing_rows_come_in_the_order_of_their_ids(parts: AppServices, place: File) -> None:
     for number in range(3, 9):
         await pending(parts, number)
     ids = [each for (each,) in place.sql("select id from approvals order by id")]
@@ -220,13 +220,13 @@ async def test_missing_rows_come_in_the_order_of_their_ids(parts: Parts, place: 
     assert (said, len(said)) == (ids, 8)
 
 
-async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(parts: Parts) -> None:
+async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(parts: AppServices) -> None:
     older = await head_at(parts.store, "default", 3)
     assert (await verify(parts.store, "default", older)).faults == ()
     assert len((await verify(parts.store, "default", Head("default", 3, "f" * 64, START))).faults) == 1
 
 
-async def test_a_stored_head_beyond_the_last_entry_is_found(parts: Parts, place: File) -> None:
+async def test_a_stored_head_beyond_the_last_entry_is_found(parts: AppServices, place: File) -> None:
     tamper(place, "update heads set seq = 6")
     assert len((await verify(parts.store, "default")).faults) == 1
 
@@ -234,7 +234,7 @@ async def test_a_stored_head_beyond_the_last_entry_is_found(parts: Parts, place:
 # --- in parts
 
 
-async def test_the_head_at_an_entry_is_that_entry(parts: Parts) -> None:
+async def test_the_head_at_an_entry_is_that_entry(parts: AppServices) -> None:
     entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
     assert await head_at(parts.store, "default", 0) == Head("default")
     for entry in entries:
@@ -242,7 +242,7 @@ async def test_the_head_at_an_entry_is_that_entry(parts: Parts) -> None:
     assert await head_at(parts.store, "default", 6) is None
 
 
-async def test_there_is_no_head_at_an_entry_that_is_missing(parts: Parts, place: File) -> None:
+async def test_there_is_no_head_at_an_entry_that_is_missing(parts: AppServices, place: File) -> None:
     tamper(place, "delete from events where seq = 3")
     assert await head_at(parts.store, "default", 3) is None
     assert await verify_part(parts.store, "default", 3, 5, None) is None
@@ -251,7 +251,7 @@ async def test_there_is_no_head_at_an_entry_that_is_missing(parts: Parts, place:
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize(("after", "until", "read"), [(0, 3, [(2, 3), (3, 3)]), (1, 2, [(1, 1)]), (3, 5, [(2, 2)])])
 async def test_a_part_is_read_up_to_its_end_and_no_further(
-    parts: Parts, after: int, until: int, read: list[tuple[int, int]]
+    parts: AppServices, after: int, until: int, read: list[tuple[int, int]]
 ) -> None:
     seen: list[tuple[int, int]] = []
     part = await verify_part(parts.store, "default", after, until, None, lambda *each: seen.append(each))
@@ -259,7 +259,7 @@ async def test_a_part_is_read_up_to_its_end_and_no_further(
     assert (part.head, part.faults, seen) == (await head_at(parts.store, "default", until), [], read)
 
 
-async def test_a_part_is_held_against_the_head_too(parts: Parts) -> None:
+async def test_a_part_is_held_against_the_head_too(parts: AppServices) -> None:
     part = await verify_part(parts.store, "default", 2, 4, Head("default", 3, "f" * 64, START))
     assert part is not None
     assert len(part.faults) == 1
@@ -269,7 +269,7 @@ def cut_at(store: Store, *cuts: int) -> Any:
     """Parts as the command makes them, but one after the other."""
 
     async def every(
-        workspace: str, end: int, head: Head | None, progress: Progress
+        workspace: str, end: int, head: Head | None, progress: ProgressCallback
     ) -> AsyncGenerator[Verifier | None, None]:
         for after, until in zip((0, *cuts), (*cuts, end), strict=True):
             yield await verify_part(store, workspace, after, until, head, progress)
@@ -278,7 +278,7 @@ def cut_at(store: Store, *cuts: int) -> Any:
 
 
 @pytest.mark.parametrize("cuts", [(2,), (1, 4), (1, 2, 3, 4)])
-async def test_parts_give_the_report_of_the_whole(parts: Parts, place: File, cuts: tuple[int, ...]) -> None:
+async def test_parts_give_the_report_of_the_whole(parts: AppServices, place: File, cuts: tuple[int, ...]) -> None:
     store, read = parts.store, []  # type: Store, list[tuple[int, int]]
     whole = await verify(store, "default")
     assert await verify(store, "default", None, lambda *seen: read.append(seen), cut_at(store, *cuts)) == whole
@@ -289,14 +289,14 @@ async def test_parts_give_the_report_of_the_whole(parts: Parts, place: File, cut
     assert len(altered.faults) > 2
 
 
-async def test_a_part_that_cannot_begin_has_all_read_again(parts: Parts, place: File) -> None:
+async def test_a_part_that_cannot_begin_has_all_read_again(parts: AppServices, place: File) -> None:
     tamper(place, "delete from events where seq = 2")
     whole = await verify(parts.store, "default")
     assert whole == await verify(parts.store, "default", parts=cut_at(parts.store, 2))
     assert whole.faults
 
 
-async def test_a_kept_head_counts_when_parts_are_read_again(parts: Parts, place: File) -> None:
+async def test_a_kept_head_counts_when_parts_are_read_again(parts: AppServices, place: File) -> None:
     kept = await parts.store.head("default")
     tamper(place, "delete from events where seq = 5", "update heads set seq = 4")
     whole = await verify(parts.store, "default", kept)
@@ -334,11 +334,11 @@ class Busy:
 
 
 class BusyChecking:
-    def __init__(self, checking: Checking, answering: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, checking: AuditReader, answering: Callable[[str], Awaitable[None]]) -> None:
         self._checking = checking
         self._answering = answering
 
-    async def approvals(self, *wanted: Any) -> CheckedPage:
+    async def approvals(self, *wanted: Any) -> AuditPage:
         await self._answering("approvals")
         return await self._checking.approvals(*wanted)
 
@@ -346,7 +346,7 @@ class BusyChecking:
         await self._answering("checked entries")
         return await self._checking.entries(*wanted)
 
-    async def rows(self, *wanted: Any) -> CheckedPage:
+    async def rows(self, *wanted: Any) -> AuditPage:
         await self._answering("rows")
         return await self._checking.rows(*wanted)
 
@@ -364,7 +364,7 @@ TURNS += [("checked entries", 1), ("checked entries", 2), ("rows", 1), ("rows", 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize(("sort", "turn"), TURNS)
 async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
-    parts: Parts, place: File, sort: str, turn: int
+    parts: AppServices, place: File, sort: str, turn: int
 ) -> None:
     async def meanwhile() -> None:
         await approve(parts, id_of(place, WAITS))
@@ -375,7 +375,7 @@ async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
     assert (report.entries, report.approvals, report.faults) == (8, 3, ())
 
 
-async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(parts: Parts) -> None:
+async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(parts: AppServices) -> None:
     await parts.accounts.add_user("default", "ann", "viewer", "ada", frozenset({"finance"}))
     await parts.accounts.remove_user("default", "ann", "ada")
 
@@ -396,8 +396,8 @@ async def exported(store: Store, since: int = 0, read: list[tuple[int, int]] | N
     return b"".join([block async for block in blocks])
 
 
-async def checked(*files: bytes) -> Report:
-    sources = [Source("export", io.BytesIO(file)) for file in files]
+async def checked(*files: bytes) -> AuditReport:
+    sources = [ExportFile("export", io.BytesIO(file)) for file in files]
     return (await verify_exports(sources, None, lambda _: ""))[0]
 
 
@@ -408,7 +408,7 @@ def compact(body: object) -> bytes:
 # R49
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("since", [0, 2, 5])
-async def test_an_export_is_the_entries_between_two_heads(parts: Parts, since: int) -> None:
+async def test_an_export_is_the_entries_between_two_heads(parts: AppServices, since: int) -> None:
     entries = [entry async for chunk in parts.store.entries("default", since) for entry in chunk]
     start, end = await head_at(parts.store, "default", since), await parts.store.head("default")
     assert start is not None
@@ -428,7 +428,7 @@ async def test_an_export_is_the_entries_between_two_heads(parts: Parts, since: i
 
 # R49
 @pytest.mark.usefixtures("small_pages")
-async def test_an_export_tells_how_far_it_has_come(parts: Parts) -> None:
+async def test_an_export_tells_how_far_it_has_come(parts: AppServices) -> None:
     read: list[tuple[int, int]] = []
     await exported(parts.store, 1, read)
     assert read == [(2, 4), (4, 4)]
@@ -436,7 +436,7 @@ async def test_an_export_tells_how_far_it_has_come(parts: Parts) -> None:
 
 # R49
 @pytest.mark.usefixtures("small_pages")
-async def test_what_is_written_during_an_export_is_in_it(parts: Parts) -> None:
+async def test_what_is_written_during_an_export_is_in_it(parts: AppServices) -> None:
     busy: Any = Busy(parts.store, "head", 2, lambda: pending(parts, 3))
     whole = await exported(busy)
     assert (await checked(whole)).head == await parts.store.head("default")
@@ -444,13 +444,13 @@ async def test_what_is_written_during_an_export_is_in_it(parts: Parts) -> None:
 
 
 # R49
-async def test_a_head_that_is_not_there_is_exported_as_the_store_says(parts: Parts, place: File) -> None:
+async def test_a_head_that_is_not_there_is_exported_as_the_store_says(parts: AppServices, place: File) -> None:
     tamper(place, "update heads set seq = 9")
     assert b'"seq":9,' in (await exported(parts.store)).splitlines()[-1]
 
 
 # R49
-async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: Parts) -> None:
+async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: AppServices) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await exported(parts.store, 6)
     assert caught.value.message == "The ledger has no entry 6 to go on from; its newest is 5."
@@ -465,7 +465,9 @@ async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: Parts) 
         "update contents set content = 'a text' where seq = 2",
     ],
 )
-async def test_an_entry_that_would_break_its_line_is_not_exported(parts: Parts, place: File, statement: str) -> None:
+async def test_an_entry_that_would_break_its_line_is_not_exported(
+    parts: AppServices, place: File, statement: str
+) -> None:
     tamper(place, statement)
     with pytest.raises(Conflict) as caught:
         await exported(parts.store)

@@ -7,40 +7,42 @@ from collections.abc import Callable
 import pytest
 
 from interlock.core.errors import NotFound
-from interlock.core.identity import LIVES, MAX_TOKEN, Claim, read, signed
+from interlock.core.identity import IDENTITY_LINK_TTL, MAX_TOKEN, IdentityLink, read_identity_link, sign_identity_link
 
 KEY = b"k" * 32
 NOW = 1_800_000_000_000
-CLAIM = Claim("slack", "T1:U1", NOW + LIVES)
+CLAIM = IdentityLink("slack", "T1:U1", NOW + IDENTITY_LINK_TTL)
 
 
 def test_a_link_says_who_it_was_given_to_until_it_expires() -> None:
-    token = signed(KEY, "default", CLAIM)
-    assert read(KEY, "default", token, NOW) == CLAIM
-    assert read(KEY, "default", token, CLAIM.expires_at - 1) == CLAIM
+    token = sign_identity_link(KEY, "default", CLAIM)
+    assert read_identity_link(KEY, "default", token, NOW) == CLAIM
+    assert read_identity_link(KEY, "default", token, CLAIM.expires_at - 1) == CLAIM
     with pytest.raises(NotFound):
-        read(KEY, "default", token, CLAIM.expires_at)
+        read_identity_link(KEY, "default", token, CLAIM.expires_at)
 
 
 def test_a_link_holds_for_its_key_and_workspace_alone() -> None:
-    token = signed(KEY, "default", CLAIM)
+    token = sign_identity_link(KEY, "default", CLAIM)
     for key, workspace in ((b"x" * 32, "default"), (KEY, "other")):
         with pytest.raises(NotFound):
-            read(key, workspace, token, NOW)
+            read_identity_link(key, workspace, token, NOW)
 
 
 @pytest.mark.parametrize("forge", [lambda t: "", lambda t: t + "0", lambda t: "A" + t[1:], lambda t: t.split(".")[0]])
 def test_an_altered_link_is_refused(forge: Callable[[str], str]) -> None:
     with pytest.raises(NotFound):
-        read(KEY, "default", forge(signed(KEY, "default", CLAIM)), NOW)
+        read_identity_link(KEY, "default", forge(sign_identity_link(KEY, "default", CLAIM)), NOW)
 
 
 @pytest.mark.parametrize("token", ["é.é", "." + "a" * MAX_TOKEN])
 def test_a_link_that_is_too_long_or_not_ascii_is_refused(token: str) -> None:
     with pytest.raises(NotFound):
-        read(KEY, "default", token, NOW)
+        read_identity_link(KEY, "default", token, NOW)
 
 
 def test_a_link_that_is_too_long_is_refused_also_if_it_is_ours() -> None:
     with pytest.raises(NotFound):
-        read(KEY, "default", signed(KEY, "default", CLAIM._replace(outside="U" * MAX_TOKEN)), NOW)
+        read_identity_link(
+            KEY, "default", sign_identity_link(KEY, "default", CLAIM._replace(outside="U" * MAX_TOKEN)), NOW
+        )

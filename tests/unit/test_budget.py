@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
-from interlock.core.grant import Amounts, added, left_of, plain, read_budget, steps_of, within
+from interlock.core.grant import (
+    Amounts,
+    add_amount,
+    fits_budget,
+    format_amount,
+    parse_budget,
+    pointer_parts,
+    remaining_budget,
+)
 
 ARGS = {
     "amount": 12.5,
@@ -51,8 +59,8 @@ def test_an_amount_is_found_by_pointer_or_plain_name(place: str, amount: str | N
 
 # R51
 def test_a_plain_name_is_one_step_and_a_pointer_several() -> None:
-    assert steps_of("a/b") == ("a/b",)
-    assert steps_of("/a/b~1c~0") == ("a", "b/c~")
+    assert pointer_parts("a/b") == ("a/b",)
+    assert pointer_parts("/a/b~1c~0") == ("a", "b/c~")
 
 
 # R51, design rule 11
@@ -68,8 +76,8 @@ def test_an_amount_is_the_number_that_the_bytes_spell(number: float) -> None:
     found = Amounts(canonical({"n": number})).at("n")
     assert found is not None
     assert Fraction(found) == Fraction(repr(number))
-    assert Fraction(plain(found)) == Fraction(found)
-    assert set(plain(found)) <= set("0123456789.")
+    assert Fraction(format_amount(found)) == Fraction(found)
+    assert set(format_amount(found)) <= set("0123456789.")
 
 
 # R51
@@ -86,7 +94,7 @@ def test_an_amount_is_the_number_that_the_bytes_spell(number: float) -> None:
     ],
 )
 def test_a_budget_has_one_spelling(text: str, kept: str) -> None:
-    assert read_budget(text) == kept
+    assert parse_budget(text) == kept
 
 
 # R51
@@ -96,23 +104,25 @@ def test_a_budget_has_one_spelling(text: str, kept: str) -> None:
 )
 def test_what_is_no_plain_number_above_zero_is_no_budget(text: str) -> None:
     with pytest.raises(InvalidRequest, match="number above 0, such as 500"):
-        read_budget(text)
+        parse_budget(text)
 
 
 # R51
 def test_the_smallest_and_the_largest_numbers_still_add_up() -> None:
     tiny = Decimal("4.9406564584124654e-324")
-    spent = added(str(LARGEST - 1), tiny)
+    spent = add_amount(str(LARGEST - 1), tiny)
     assert Fraction(spent) == LARGEST - 1 + Fraction(tiny)
-    assert Fraction(left_of(str(LARGEST), spent)) == 1 - Fraction(tiny)
-    assert within(Decimal("0.5"), str(LARGEST), spent)
-    assert not within(Decimal(1), str(LARGEST), spent)
-    assert not within(Decimal("1.7976931348623157e308"), str(LARGEST), spent), "a sum of 633 digits is not even made"
-    assert not within(Decimal("1e-600"), str(LARGEST), "1"), "it would be rounded away"
+    assert Fraction(remaining_budget(str(LARGEST), spent)) == 1 - Fraction(tiny)
+    assert fits_budget(Decimal("0.5"), str(LARGEST), spent)
+    assert not fits_budget(Decimal(1), str(LARGEST), spent)
+    assert not fits_budget(Decimal("1.7976931348623157e308"), str(LARGEST), spent), (
+        "a sum of 633 digits is not even made"
+    )
+    assert not fits_budget(Decimal("1e-600"), str(LARGEST), "1"), "it would be rounded away"
 
 
 # R51
 @pytest.mark.parametrize("broken", ["", "a lot", "NaN"])
 def test_nothing_is_within_a_budget_that_cannot_be_read(broken: str) -> None:
-    assert not within(Decimal(0), "5", broken)
-    assert not within(Decimal(0), broken, "0")
+    assert not fits_budget(Decimal(0), "5", broken)
+    assert not fits_budget(Decimal(0), broken, "0")

@@ -10,32 +10,32 @@ from hypothesis import strategies as st
 from interlock.core.call import (
     MAX_NAME,
     MAX_NAMES,
-    MAX_WORDS,
-    SECRET,
+    MAX_TEXT_LENGTH,
+    SECRET_MARKER,
     Args,
     Subject,
     ToolSpec,
     fingerprint,
+    make_subject,
+    parse_spec,
     propose,
     redact,
+    redacted_sha256,
     restore,
     secret_texts,
-    shown_sha256,
-    spec_of,
-    subject_of,
 )
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.policy.claims import ANY_EFFECT
 from tests.unit.builders import KEY, PAY, any_text, call, json_values, requested
 
 
 def mark(value: object, key: bytes = KEY) -> dict[str, str]:
-    return {SECRET: fingerprint(value, key)}
+    return {SECRET_MARKER: fingerprint(value, key)}
 
 
 def subject(**more: object) -> Subject:
-    return subject_of(call(), PAY, "medium", "nonce")._replace(**more)
+    return make_subject(call(), PAY, "medium", "nonce")._replace(**more)
 
 
 # --- the call
@@ -156,9 +156,9 @@ def test_lists_of_names_are_bounded(field: str) -> None:
 
 
 # R27
-@pytest.mark.parametrize("words", ["w" * (MAX_WORDS + 1), None, 5, "a\x00", "\ud800"])
+@pytest.mark.parametrize("words", ["w" * (MAX_TEXT_LENGTH + 1), None, 5, "a\x00", "\ud800"])
 def test_what_the_agent_says_is_bounded(words: object) -> None:
-    assert call(agent_says="w" * MAX_WORDS).agent_says == "w" * MAX_WORDS
+    assert call(agent_says="w" * MAX_TEXT_LENGTH).agent_says == "w" * MAX_TEXT_LENGTH
     with pytest.raises(InvalidRequest):
         call(agent_says=words)
 
@@ -201,14 +201,14 @@ FULL = ToolSpec(
 # R47
 @pytest.mark.parametrize("spec", [PAY, FULL, ToolSpec("x"), replace(FULL, schema=None)])
 def test_a_definition_can_be_read_back(spec: ToolSpec) -> None:
-    assert spec_of(spec.definition) == spec
-    assert spec_of(spec.definition).sha256 == spec.sha256 == digest(spec.definition)
+    assert parse_spec(spec.definition) == spec
+    assert parse_spec(spec.definition).sha256 == spec.sha256 == digest(spec.definition)
 
 
 # R47
 def test_code_is_no_part_of_the_definition() -> None:
     spec = replace(FULL, describe=lambda _: "Pay!", preview=lambda _: "rows")
-    again = spec_of(spec.definition)
+    again = parse_spec(spec.definition)
     assert again.sha256 == spec.sha256
     assert (again.describe, again.preview) == ("", None)
 
@@ -270,7 +270,7 @@ def test_without_a_sentence_the_name_of_the_tool_has_to_do(describe: str) -> Non
 
 # R2
 def test_a_sentence_is_bounded_and_always_text() -> None:
-    assert ToolSpec("x", describe=lambda _: "w" * (MAX_WORDS + 1)).sentence({}) == "w" * MAX_WORDS
+    assert ToolSpec("x", describe=lambda _: "w" * (MAX_TEXT_LENGTH + 1)).sentence({}) == "w" * MAX_TEXT_LENGTH
     assert ToolSpec("x", describe=lambda _: 5).sentence({}) == "5"
 
 
@@ -332,7 +332,7 @@ def test_a_pointer_hides_what_it_points_at_and_nothing_else(secret: str, pointer
 def differences(old: object, new: object, pointer: str = "") -> list[tuple[str, tuple[object, object]]]:
     """Where two values differ; what became a mark is one difference."""
     match old, new:
-        case dict(), dict() if SECRET not in new:
+        case dict(), dict() if SECRET_MARKER not in new:
             steps = [(name.replace("~", "~0").replace("/", "~1"), old[name], new[name]) for name in old]
         case list(), list():
             steps = [(str(number), *pair) for number, pair in enumerate(zip(old, new, strict=True))]
@@ -391,7 +391,9 @@ def test_a_fingerprint_outside_of_the_secret_fields_is_only_text() -> None:
     assert restore(stolen, canonical(ARGS), spec, KEY) == ({"note": mark("hunter2"), "password": "hunter2"}, ())
 
 
-@pytest.mark.parametrize("odd", [{SECRET: 5}, {SECRET: mark("hunter2")[SECRET], "more": 1}, {}, "x", None])
+@pytest.mark.parametrize(
+    "odd", [{SECRET_MARKER: 5}, {SECRET_MARKER: mark("hunter2")[SECRET_MARKER], "more": 1}, {}, "x", None]
+)
 def test_what_is_no_fingerprint_is_taken_as_it_is(odd: object) -> None:
     spec = ToolSpec("x", secret=("password",))
     assert restore({"password": odd}, canonical(ARGS), spec, KEY) == ({"password": odd}, ())
@@ -464,13 +466,13 @@ def test_a_call_that_comes_back_is_the_same_by_tool_and_bytes_alone() -> None:
 # R41
 def test_a_subject_holds_what_the_approval_is_about() -> None:
     made = call(agent_path=("root", "helper"), thread_id="t1", workspace="w")
-    about = subject_of(made, replace(PAY, idempotent=True), "high", "n")
+    about = make_subject(made, replace(PAY, idempotent=True), "high", "n")
     assert (about.workspace, about.run_id, about.call_id, about.tool) == ("w", "run", "call", "pay")
     assert (about.agent, about.agent_path, about.thread_id) == ("helper", ("root", "helper"), "t1")
     assert (about.requester, about.priority, about.effect, about.idempotent) == ("rita", "high", "write", True)
     assert about.spec_sha256 == replace(PAY, idempotent=True).sha256
     assert about.proposed != digest(made.args), "the arguments may be secret, so their digest is salted"
-    assert read(made.args) == made.value
+    assert read_canonical(made.args) == made.value
 
 
 @pytest.mark.parametrize(
@@ -479,7 +481,7 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
 )
 def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubted: str, told: str) -> None:
     doubtful = replace(call(), doubt="Why?", doubted_effect=doubted)
-    assert subject_of(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
+    assert make_subject(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
 
 
 @pytest.mark.parametrize(
@@ -496,7 +498,7 @@ def test_an_effect_that_is_not_believed_looks_no_more_harmless_than_none(
     claimed: str, effects: tuple[str, ...], told: str
 ) -> None:
     spec = replace(PAY, effect=claimed, declared=True)
-    assert subject_of(call(), spec, "medium", "n", effects).effect == told
+    assert make_subject(call(), spec, "medium", "n", effects).effect == told
 
 
 def test_a_call_has_no_other_fields() -> None:
@@ -507,4 +509,4 @@ def test_a_call_has_no_other_fields() -> None:
 @pytest.mark.parametrize("secret", [(), ("password",), ("/none",)])
 def test_the_digest_of_what_is_shown_is_found_without_the_rest(secret: tuple[str, ...]) -> None:
     data, spec = canonical({"password": "a", "to": "b"}), ToolSpec("x", secret=secret)
-    assert shown_sha256(data, spec, KEY) == redact(data, spec, KEY).sha256
+    assert redacted_sha256(data, spec, KEY) == redact(data, spec, KEY).sha256

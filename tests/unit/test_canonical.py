@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.canonical import MAX_BYTES, MAX_DEPTH, canonical, canonical_args, digest, parse, plain_json, read
+from interlock.core.canonical import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    canonical,
+    canonical_args,
+    digest,
+    parse_json,
+    plain_json,
+    read_canonical,
+)
 from interlock.core.errors import InvalidRequest
 from tests.unit.builders import any_text, json_values
 
@@ -33,7 +42,7 @@ def nested(depth: int) -> object:
 
 def refused(data: bytes | str) -> str:
     with pytest.raises(InvalidRequest) as caught:
-        parse(data)
+        parse_json(data)
     return caught.value.message
 
 
@@ -88,7 +97,7 @@ def test_the_sample_of_the_standard_is_written_byte_for_byte() -> None:
         '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
         '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
     )
-    assert canonical(parse(source)) == expected.encode()
+    assert canonical(parse_json(source)) == expected.encode()
 
 
 # R47: names are ordered by UTF-16 code units: RFC 8785, section 3.2.3
@@ -115,8 +124,8 @@ def test_only_what_must_be_escaped_is() -> None:
 def test_whole_numbers_of_up_to_40_digits_stay_exact(number: int) -> None:
     data = canonical(number)
     assert data == str(number).encode()
-    assert parse(data) == number
-    assert canonical(parse(data)) == data
+    assert parse_json(data) == number
+    assert canonical(parse_json(data)) == data
 
 
 # R27
@@ -199,7 +208,7 @@ def test_half_a_surrogate_pair_is_refused(value: object) -> None:
 # R27
 def test_64_levels_are_accepted_and_65_are_not() -> None:
     deepest = nested(MAX_DEPTH)
-    assert canonical(parse(canonical(deepest))) == b"[" * 64 + b"]" * 64
+    assert canonical(parse_json(canonical(deepest))) == b"[" * 64 + b"]" * 64
     with pytest.raises(InvalidRequest, match="64 levels"):
         canonical([deepest])
     with pytest.raises(InvalidRequest, match="64 levels"):
@@ -217,20 +226,20 @@ def test_a_deep_body_is_refused_before_it_is_parsed(depth: int) -> None:
 # R27
 def test_many_brackets_side_by_side_are_not_deep() -> None:
     flat = [[], {}, {"a": []}] * 100
-    assert parse(canonical(flat)) == flat
+    assert parse_json(canonical(flat)) == flat
 
 
 # R27
 def test_depth_is_counted_up_and_down() -> None:
     deepest = b"[" * 64 + b"]" * 63
-    assert parse(deepest + b",[]]") == parse(b"[[]," + deepest[1:] + b"]")[::-1]  # type: ignore[index]
+    assert parse_json(deepest + b",[]]") == parse_json(b"[[]," + deepest[1:] + b"]")[::-1]  # type: ignore[index]
     assert "64 levels" in refused(b"[" + b"[]," * 9 + b"[" * 64 + b"]" * 65)
 
 
 # R27
 def test_brackets_inside_texts_do_not_count_as_depth() -> None:
     body = {"a": "[" * 100, 'b\\"': '{"' * 100 + "\\"}
-    assert parse(json.dumps(body)) == body
+    assert parse_json(json.dumps(body)) == body
 
 
 # R27
@@ -242,7 +251,7 @@ def test_brackets_behind_an_escaped_quote_still_count() -> None:
 def test_one_mebibyte_is_accepted_and_one_byte_more_is_not() -> None:
     longest = "x" * (MAX_BYTES - 2)
     assert len(canonical(longest)) == MAX_BYTES
-    assert parse(b'"' + longest.encode() + b'"') == longest
+    assert parse_json(b'"' + longest.encode() + b'"') == longest
     with pytest.raises(InvalidRequest, match="1,048,577 bytes"):
         canonical(longest + "x")
     assert "1,048,577 bytes" in refused(b'"' + longest.encode() + b'x"')
@@ -275,7 +284,7 @@ def test_escapes_let_neither_nul_nor_half_a_pair_in(body: str) -> None:
 
 # R27
 def test_other_escapes_are_welcome() -> None:
-    assert parse(rb'"\ud83d\ude00\u00e9\\u0000"') == "\U0001f600é\\u0000"
+    assert parse_json(rb'"\ud83d\ude00\u00e9\\u0000"') == "\U0001f600é\\u0000"
 
 
 # R27
@@ -311,7 +320,7 @@ def test_a_text_body_with_half_a_pair_is_refused() -> None:
 
 
 def test_texts_and_bytes_are_parsed_alike() -> None:
-    assert parse('{"a":"é"}') == parse('{"a":"é"}'.encode()) == {"a": "é"}
+    assert parse_json('{"a":"é"}') == parse_json('{"a":"é"}'.encode()) == {"a": "é"}
 
 
 def test_a_digest_is_the_sha256_in_lower_case_hex() -> None:
@@ -322,8 +331,8 @@ def test_a_digest_is_the_sha256_in_lower_case_hex() -> None:
 @given(json_values)
 def test_reading_back_gives_the_same_bytes(value: object) -> None:
     data = canonical(value)
-    assert canonical(parse(data)) == data
-    assert canonical(read(data)) == data
+    assert canonical(parse_json(data)) == data
+    assert canonical(read_canonical(data)) == data
 
 
 # R47

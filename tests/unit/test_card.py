@@ -15,7 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.canonical import canonical
-from interlock.core.card import LONG, Card, Field, Finding, as_written, find, head_and_tail, make_card, risk_of, visible
+from interlock.core.card import (
+    LONG_TEXT,
+    Card,
+    CardField,
+    Finding,
+    find_findings,
+    head_and_tail,
+    make_card,
+    risk_level,
+    unescape_visible,
+    visible,
+)
 from interlock.core.errors import InvalidRequest
 
 UNSEEN = set("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\ufeff\uffa0") | {
@@ -40,7 +51,7 @@ json_objects = st.dictionaries(any_text, json_values, max_size=4)
 
 
 def card_of(args: Mapping[str, object], secrets: frozenset[str] = frozenset()) -> Card:
-    findings = find(args, secrets=secrets)
+    findings = find_findings(args, secrets=secrets)
     return make_card(tool="t", sentence="s", risk="low", facts=(), args=args, findings=findings, secrets=secrets)
 
 
@@ -49,11 +60,11 @@ def shown(args: Mapping[str, object]) -> tuple[tuple[str, str, str], ...]:
 
 
 def kinds(value: object, level: str = "alarm") -> set[str]:
-    return {finding.kind for finding in find({"a": value}) if finding.level == level}
+    return {finding.kind for finding in find_findings({"a": value}) if finding.level == level}
 
 
 def message(value: str) -> str:
-    (finding,) = (finding for finding in find({"a": value}) if finding.level == "alarm")
+    (finding,) = (finding for finding in find_findings({"a": value}) if finding.level == "alarm")
     return finding.message
 
 
@@ -77,7 +88,7 @@ def rebuilt(fields: tuple[tuple[str, str, str], ...]) -> object:
         parent, _, token = pointer.rpartition("/")
         value: object = {"object": {}, "array": []}.get(kind)
         if kind == "string":
-            value = as_written(text[1:-1].replace('\\"', '"'))
+            value = unescape_visible(text[1:-1].replace('\\"', '"'))
         elif kind in ("number", "boolean"):
             value = json.loads(text)
         places[pointer] = value
@@ -96,7 +107,7 @@ def rebuilt(fields: tuple[tuple[str, str, str], ...]) -> object:
 
 @given(any_text)
 def test_visible_text_can_be_turned_back(text: str) -> None:
-    assert as_written(visible(text)) == text
+    assert unescape_visible(visible(text)) == text
 
 
 @given(any_text, any_text)
@@ -218,11 +229,11 @@ def test_a_name_with_spaces_at_its_edge_is_not_taken_for_the_plain_one() -> None
 
 
 def test_a_long_value_is_whole_and_carries_length_and_digest() -> None:
-    text = "ä" * (LONG + 1)
+    text = "ä" * (LONG_TEXT + 1)
     assert card_of({"x": text}).fields == (
-        Field("/x", "x", "string", f'"{text}"', LONG + 1, sha256(text.encode()).hexdigest(), ("long:/x",)),
+        CardField("/x", "x", "string", f'"{text}"', LONG_TEXT + 1, sha256(text.encode()).hexdigest(), ("long:/x",)),
     )
-    assert card_of({"x": "ä" * LONG}).fields[0].sha256 == ""
+    assert card_of({"x": "ä" * LONG_TEXT}).fields[0].sha256 == ""
 
 
 def test_length_counts_characters_of_scalars_and_members_of_containers() -> None:
@@ -241,7 +252,7 @@ def test_long_names_over_many_values_are_refused_before_they_fill_the_memory(nam
     assert len(card_of(args).fields) == 1 + 400 * 17
     args = {name: [{name: [0] * 500} for _ in range(400)]}
     with pytest.raises(InvalidRequest, match="too long"):
-        find(args)
+        find_findings(args)
     with pytest.raises(InvalidRequest, match="too long"):
         make_card(tool="t", sentence="s", risk="low", facts=(), args=args, findings=())
 
@@ -296,7 +307,7 @@ def test_a_secret_that_was_not_redacted_stays_hidden(value: object) -> None:
 
 
 def test_the_name_of_a_secret_is_looked_at() -> None:
-    (finding,) = find({"k\u200b": "x\u202e"}, secrets=frozenset({"/k\u200b"}))
+    (finding,) = find_findings({"k\u200b": "x\u202e"}, secrets=frozenset({"/k\u200b"}))
     assert finding.kind == "invisible"
 
 
@@ -427,7 +438,7 @@ def test_deceptive_text_raises_its_alarm_as_value_name_and_deep_inside(kind: str
     ],
 )
 def test_honest_text_raises_no_alarm(text: str) -> None:
-    assert [finding.message for finding in find({"a": text}) if finding.level == "alarm"] == []
+    assert [finding.message for finding in find_findings({"a": text}) if finding.level == "alarm"] == []
 
 
 @pytest.mark.parametrize(
@@ -439,7 +450,7 @@ def test_honest_text_raises_no_alarm(text: str) -> None:
         ("emoji", "\U0001fae9 is newer than the tables"),
         ("right_to_left", "שלום"),
         ("right_to_left", "مرحبا"),
-        ("long", "x" * (LONG + 1)),
+        ("long", "x" * (LONG_TEXT + 1)),
         ("space", "10\u00a0000 €"),
         ("host", "https://münchen.de/"),
     ],
@@ -451,13 +462,13 @@ def test_what_is_only_worth_knowing_is_a_note(kind: str, text: str) -> None:
 
 def test_plain_arguments_have_no_findings() -> None:
     args = {"path": "/srv/x", "n": 1, "f": 1.5, "b": True, "z": None, "l": ["a", {"k": "v" * 2000}]}
-    assert find(args) == ()
-    assert find(args, frozenset(args)) == ()
-    assert find(MappingProxyType(args)) == ()
+    assert find_findings(args) == ()
+    assert find_findings(args, frozenset(args)) == ()
+    assert find_findings(MappingProxyType(args)) == ()
 
 
 def test_a_finding_has_an_id_a_pointer_and_a_sentence() -> None:
-    assert find({"a": {"b/c": ["x\u202ey"]}}) == (
+    assert find_findings({"a": {"b/c": ["x\u202ey"]}}) == (
         Finding(
             id="bidi:/a/b~1c/0",
             kind="bidi",
@@ -470,7 +481,7 @@ def test_a_finding_has_an_id_a_pointer_and_a_sentence() -> None:
 
 
 def test_findings_come_in_document_order() -> None:
-    found = find({"z": "\x1b\u202e", "a": ["ok", "\u200b"], "m": "\u2003"}, frozenset("za"))
+    found = find_findings({"z": "\x1b\u202e", "a": ["ok", "\u200b"], "m": "\u2003"}, frozenset("za"))
     assert [finding.id for finding in found] == [
         "bidi:/z",
         "control:/z",
@@ -481,30 +492,30 @@ def test_findings_come_in_document_order() -> None:
 
 
 def test_only_top_level_names_have_to_be_declared() -> None:
-    found = find({"to": {"any": 1}, "bcc": "x"}, frozenset({"to"}))
+    found = find_findings({"to": {"any": 1}, "bcc": "x"}, frozenset({"to"}))
     assert [(finding.id, finding.level) for finding in found] == [("unknown_argument:/bcc", "alarm")]
-    assert find({"bcc": "x"}, None) == ()
+    assert find_findings({"bcc": "x"}, None) == ()
 
 
 def test_an_odd_name_and_its_odd_value_are_one_finding_at_the_louder_level() -> None:
-    (finding,) = find({"a\u00a0b": "c\u00a0d"})
+    (finding,) = find_findings({"a\u00a0b": "c\u00a0d"})
     assert (finding.kind, finding.level) == ("space", "alarm")
     assert finding.message.startswith("The name has")
     assert "The value has" in finding.message
-    (finding,) = find({"🎉": "🎉"})
+    (finding,) = find_findings({"🎉": "🎉"})
     assert finding.level == "note"
-    (finding,) = find({"a": "c\u00a0d\u2003e"})
+    (finding,) = find_findings({"a": "c\u00a0d\u2003e"})
     assert finding.level == "alarm"
 
 
 def test_an_alarm_is_not_softened_by_a_note_of_the_same_kind_before_it() -> None:
-    (finding,) = find({"a": "1\u00a0000" + " " * 201 + "and more"})
+    (finding,) = find_findings({"a": "1\u00a0000" + " " * 201 + "and more"})
     assert (finding.kind, finding.level) == ("space", "alarm")
 
 
 def test_what_is_neither_dict_nor_list_is_looked_into_as_well() -> None:
     assert kinds(("pay ada\u202e",)) == {"bidi"}
-    assert [finding.pointer for finding in find(MappingProxyType({"to": "ada\u202e"}))] == ["/to"]
+    assert [finding.pointer for finding in find_findings(MappingProxyType({"to": "ada\u202e"}))] == ["/to"]
 
 
 SAID = {
@@ -539,12 +550,13 @@ SAID = {
 
 @pytest.mark.parametrize("text", SAID)
 def test_a_finding_says_what_is_odd_and_where(text: str) -> None:
-    assert [finding.message for finding in find({"a": text})] == [f"The value {SAID[text]}."]
+    assert [finding.message for finding in find_findings({"a": text})] == [f"The value {SAID[text]}."]
 
 
 def test_a_finding_about_a_name_says_so() -> None:
     assert [
-        finding.message for finding in find({"\u0430": 1, "b\u00a0": 1, "c": 1}, frozenset({"\u0430", "b\u00a0"}))
+        finding.message
+        for finding in find_findings({"\u0430": 1, "b\u00a0": 1, "c": 1}, frozenset({"\u0430", "b\u00a0"}))
     ] == [
         "The name imitates Latin letters: U+0430 CYRILLIC SMALL LETTER A.",
         "The name has no-break or wide spaces: U+00A0 NO-BREAK SPACE.",
@@ -554,7 +566,7 @@ def test_a_finding_about_a_name_says_so() -> None:
 
 @pytest.mark.parametrize("text", ["é" * 2_000, "a" + " " * 200 + "é", "a" + "\n" * 21 + "é", "a\nb\tc\r\né"])
 def test_what_is_just_within_the_limits_is_no_finding(text: str) -> None:
-    assert find({"a": text}) == ()
+    assert find_findings({"a": text}) == ()
 
 
 def test_every_type_has_its_name() -> None:
@@ -573,12 +585,12 @@ def test_every_type_has_its_name() -> None:
 
 def test_a_secret_has_no_length_that_would_tell() -> None:
     assert card_of({"key": "hunter2"}, frozenset({"/key"})).fields == (
-        Field("/key", "key", "secret", "hidden", 0, "", ()),
+        CardField("/key", "key", "secret", "hidden", 0, "", ()),
     )
 
 
 def test_half_a_character_has_a_digest_too() -> None:
-    (field,) = card_of({"a": "\ud800" * (LONG + 1)}).fields
+    (field,) = card_of({"a": "\ud800" * (LONG_TEXT + 1)}).fields
     assert len(field.sha256) == 64
 
 
@@ -587,8 +599,8 @@ def test_the_last_part_of_a_korean_syllable_does_not_stand_alone() -> None:
 
 
 def test_a_name_wholly_in_look_alike_letters_is_an_alarm_and_a_russian_one_is_not() -> None:
-    assert [finding.id for finding in find({"сс": "x"})] == ["lookalike:/сс"]
-    assert find({"имя": "x"}) == ()
+    assert [finding.id for finding in find_findings({"сс": "x"})] == ["lookalike:/сс"]
+    assert find_findings({"имя": "x"}) == ()
 
 
 def test_odd_letters_are_named_in_the_alphabet_that_is_the_exception() -> None:
@@ -611,13 +623,13 @@ def test_a_deceptive_host_is_shown_in_punycode(text: str, host: str) -> None:
 
 def test_a_message_stays_short_whatever_the_value() -> None:
     deceptive = "".join(text for texts in DECEPTIVE.values() for text in texts)
-    found = find({"a": f"@{'é' * 500}.com " + "pа" * 50_000 + deceptive * 10 + "://é.com " * 50})
+    found = find_findings({"a": f"@{'é' * 500}.com " + "pа" * 50_000 + deceptive * 10 + "://é.com " * 50})
     assert max(len(finding.message) for finding in found) < 1_500
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200))
 def test_short_printable_ascii_never_has_a_finding(text: str) -> None:
-    assert find({text: [text]}) == ()
+    assert find_findings({text: [text]}) == ()
 
 
 # --- head and tail, risk ---
@@ -652,7 +664,7 @@ def test_head_and_tail_of_a_short_text_is_the_text() -> None:
     ],
 )
 def test_risk_follows_effect_and_priority(effect: str, priority: str, risk: str) -> None:
-    assert risk_of(effect, priority) == risk
+    assert risk_level(effect, priority) == risk
 
 
 # --- cost: a generous bound, which a quadratic pattern would miss by minutes ---

@@ -11,20 +11,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.approval.vote import _covers
-from interlock.core.call import EFFECTS, Caller, ToolCall, ToolSpec, caller_of, propose
+from interlock.core.call import EFFECTS, Caller, ToolCall, ToolSpec, propose, stored_caller
 from interlock.core.decision import KINDS
 from interlock.core.policy.claims import (
     ANY_EFFECT,
-    RANK,
-    UNVOUCHED,
+    STRICTNESS,
+    UNKNOWN_REQUESTER_NOTE,
     Judgement,
+    call_readings,
     default_terms,
+    find_denial,
     judge,
     judge_stored,
-    readings_of,
-    refusal_of,
 )
-from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Rung, Stage, Verdict
+from interlock.core.policy.policy import (
+    Allow,
+    Ask,
+    Defaults,
+    Deny,
+    EscalationStep,
+    People,
+    Policy,
+    Rule,
+    Stage,
+    Verdict,
+)
 from tests.properties import examples
 from tests.unit.builders import ARGS, FINANCE, requested
 
@@ -201,7 +212,7 @@ EXCLUDING = Rule("four eyes", "ask", ask=Ask(exclude=frozenset({"requester"}), s
 def test_who_excludes_a_requester_that_is_not_known_needs_one_more_person(caller: Caller | None) -> None:
     terms = asked((EXCLUDING,), call(requester="" if caller is None else "mallory", caller=caller))
     assert [stage.quorum for stage in terms.stages] == [2, 3]
-    assert terms.notes == (UNVOUCHED,)
+    assert terms.notes == (UNKNOWN_REQUESTER_NOTE,)
 
 
 @pytest.mark.parametrize("caller", [key(requester="ann", vouched=True), key(vouched=True), None])
@@ -244,9 +255,9 @@ def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: st
 
 def test_why_no_rule_is_asked_is_told_by_itself() -> None:
     policy = Policy((Rule("r", "ask", tools=("fund_transfer",)),))
-    assert refusal_of(policy, call(refusal="No.")) == Deny("No.")
-    assert refusal_of(policy, call("fund_transfer")) is None
-    assert refusal_of(policy, call("fund_transfer ")) is not None
+    assert find_denial(policy, call(refusal="No.")) == Deny("No.")
+    assert find_denial(policy, call("fund_transfer")) is None
+    assert find_denial(policy, call("fund_transfer ")) is not None
 
 
 def test_an_operators_own_words_are_known() -> None:
@@ -301,9 +312,9 @@ def test_a_name_in_another_script_that_looks_like_none_of_a_rule_is_a_name() -> 
 def test_what_was_known_of_a_caller_is_kept_with_the_call() -> None:
     caller = key("a", "b", requester="ann", teams=("finance",), vouched=True, setting="paused")
     subject = requested(caller=caller).approval.subject
-    assert caller_of(subject) == caller
+    assert stored_caller(subject) == caller
     assert subject.owner == "agent:a|b"
-    assert caller_of(requested().approval.subject) is None
+    assert stored_caller(requested().approval.subject) is None
 
 
 def test_a_call_comes_back_to_its_owner_alone() -> None:
@@ -338,13 +349,13 @@ def test_default_terms_take_the_shortest_time_of_all_readings() -> None:
 )
 def test_what_is_known_of_a_call_holds_nothing_that_only_its_program_says(claim: dict[str, Any]) -> None:
     plain = call()
-    assert readings_of(plain) == (plain,)
-    assert readings_of(call(**claim))[-1] == plain
+    assert call_readings(plain) == (plain,)
+    assert call_readings(call(**claim))[-1] == plain
 
 
 def test_a_call_that_claims_nothing_has_one_reading() -> None:
-    assert len(readings_of(call())) == 1
-    assert len(readings_of(call(requester="ann"))) == 2
+    assert len(call_readings(call())) == 1
+    assert len(call_readings(call(requester="ann"))) == 2
 
 
 # The property
@@ -376,7 +387,7 @@ asks = st.builds(
     decisions=st.lists(st.sampled_from(KINDS), min_size=1, unique=True).map(tuple),
     priority=st.sampled_from(["", "low", "high"]),
     on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
-    ladder=st.sampled_from([(), (Rung(5, FINANCE),)]),
+    ladder=st.sampled_from([(), (EscalationStep(5, FINANCE),)]),
     undo_window=st.integers(0, 9),
     start_within=st.integers(1, 9),
 )
@@ -507,7 +518,7 @@ def _may_be_believed(policy: Policy, calls: list[ToolCall]) -> bool:
 
 
 def assert_no_looser(verdict: Verdict, bare: Verdict) -> None:
-    assert RANK[verdict.kind] >= RANK[bare.kind]
+    assert STRICTNESS[verdict.kind] >= STRICTNESS[bare.kind]
     if not isinstance(verdict, Ask) or not isinstance(bare, Ask):
         return
     for stage in bare.stages:

@@ -11,15 +11,15 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.integrations.claude_code.messages import (
-    MAX_TOLD,
-    Answer,
-    Event,
-    event_of,
-    payload_of,
-    reads_of,
-    said,
-    spec_of,
-    why_not,
+    MAX_MODEL_TEXT,
+    HookAnswer,
+    HookEvent,
+    answer_json,
+    denial_reason,
+    event_payload,
+    make_tool_spec,
+    parse_event,
+    parse_reads,
 )
 
 TOLD: dict[str, Any] = {
@@ -35,12 +35,12 @@ TOLD: dict[str, Any] = {
 ARGS = {"command": "make test"}
 
 
-def told(**more: Any) -> Event:
-    return event_of(TOLD | more)
+def told(**more: Any) -> HookEvent:
+    return parse_event(TOLD | more)
 
 
 def test_an_event_is_read() -> None:
-    assert told() == Event("PreToolUse", "s-1", "Bash", {"command": "make deploy"}, "toolu_1", cwd="/srv/shop")
+    assert told() == HookEvent("PreToolUse", "s-1", "Bash", {"command": "make deploy"}, "toolu_1", cwd="/srv/shop")
 
 
 # R13
@@ -69,29 +69,29 @@ def test_calls_that_want_the_same_are_alike_unless_another_agent_makes_them() ->
 )
 def test_what_is_no_event_about_a_call_is_refused(what: object, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        event_of(what)
+        parse_event(what)
 
 
 # R34
 def test_only_what_is_named_is_a_read() -> None:
-    reads = reads_of("claude-code, mcp__docs__*")
-    assert spec_of(told(tool_name="Read"), reads).effect == "read"
-    assert spec_of(told(tool_name="mcp__docs__find"), reads).effect == "read"
-    assert spec_of(told(tool_name="Read"), ()).effect == ""
+    reads = parse_reads("claude-code, mcp__docs__*")
+    assert make_tool_spec(told(tool_name="Read"), reads).effect == "read"
+    assert make_tool_spec(told(tool_name="mcp__docs__find"), reads).effect == "read"
+    assert make_tool_spec(told(tool_name="Read"), ()).effect == ""
     asking = ("Bash", "WebFetch", "WebSearch", "Skill", "KillShell", "mcp__mail__send", "read", "ReadSecret")
-    assert {name: spec_of(told(tool_name=name), reads).effect for name in asking} == dict.fromkeys(asking, "")
-    assert spec_of(told(tool_name="Write"), reads).effect == "write"
-    assert spec_of(told(tool_name="Bash"), ("[A-Z]*",)).effect == "", "only * and ? are wildcards"
+    assert {name: make_tool_spec(told(tool_name=name), reads).effect for name in asking} == dict.fromkeys(asking, "")
+    assert make_tool_spec(told(tool_name="Write"), reads).effect == "write"
+    assert make_tool_spec(told(tool_name="Bash"), ("[A-Z]*",)).effect == "", "only * and ? are wildcards"
 
 
 @pytest.mark.parametrize("text", ["*", "Read,**", "?"])
 def test_a_pattern_that_means_every_tool_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="every tool"):
-        reads_of(text)
+        parse_reads(text)
 
 
 def test_people_get_a_sentence_and_the_folder() -> None:
-    spec = spec_of(told(), ())
+    spec = make_tool_spec(told(), ())
     assert spec.sentence(TOLD["tool_input"]) == "Run make deploy"
     assert spec.preview is not None
     assert spec.preview({}) == "In the folder /srv/shop"
@@ -100,36 +100,36 @@ def test_people_get_a_sentence_and_the_folder() -> None:
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        (Answer("allow"), {"permissionDecision": "allow"}),
-        (Answer("allow", "why", ARGS), {"permissionDecision": "allow", "updatedInput": ARGS}),
-        (Answer("deny", "why"), {"permissionDecision": "deny"}),
-        (Answer("ask", "why"), {"permissionDecision": "ask"}),
-        (Answer("defer", "why"), {"permissionDecision": "defer"}),
+        (HookAnswer("allow"), {"permissionDecision": "allow"}),
+        (HookAnswer("allow", "why", ARGS), {"permissionDecision": "allow", "updatedInput": ARGS}),
+        (HookAnswer("deny", "why"), {"permissionDecision": "deny"}),
+        (HookAnswer("ask", "why"), {"permissionDecision": "ask"}),
+        (HookAnswer("defer", "why"), {"permissionDecision": "defer"}),
     ],
 )
-def test_before_a_tool_it_is_told_in_the_words_of_the_event(answer: Answer, want: dict[str, Any]) -> None:
+def test_before_a_tool_it_is_told_in_the_words_of_the_event(answer: HookAnswer, want: dict[str, Any]) -> None:
     reason = {"permissionDecisionReason": "why"} if answer.reason else {}
-    assert said("PreToolUse", answer) == {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | want | reason}
+    assert answer_json("PreToolUse", answer) == {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | want | reason}
 
 
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        (Answer("allow"), {"behavior": "allow"}),
-        (Answer("allow", "", ARGS), {"behavior": "allow", "updatedInput": ARGS}),
-        (Answer("deny", "why"), {"behavior": "deny", "message": "why"}),
-        (Answer("defer", "why"), {"behavior": "deny", "message": "why"}),
+        (HookAnswer("allow"), {"behavior": "allow"}),
+        (HookAnswer("allow", "", ARGS), {"behavior": "allow", "updatedInput": ARGS}),
+        (HookAnswer("deny", "why"), {"behavior": "deny", "message": "why"}),
+        (HookAnswer("defer", "why"), {"behavior": "deny", "message": "why"}),
     ],
 )
-def test_a_permission_is_answered_by_yes_or_no(answer: Answer, want: dict[str, Any]) -> None:
+def test_a_permission_is_answered_by_yes_or_no(answer: HookAnswer, want: dict[str, Any]) -> None:
     output = {"hookEventName": "PermissionRequest", "decision": want}
-    assert said("PermissionRequest", answer) == {"hookSpecificOutput": output}
+    assert answer_json("PermissionRequest", answer) == {"hookSpecificOutput": output}
 
 
 def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
-    assert said("PermissionRequest", Answer("ask")) == {}
-    assert said("PreToolUse", Answer("")) == {}
-    assert said("PostToolUse", Answer("deny")) == {}
+    assert answer_json("PermissionRequest", HookAnswer("ask")) == {}
+    assert answer_json("PreToolUse", HookAnswer("")) == {}
+    assert answer_json("PostToolUse", HookAnswer("deny")) == {}
 
 
 # R35
@@ -146,24 +146,24 @@ def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
     ],
 )
 def test_the_model_is_told_why_not(outcome: Any, words: str) -> None:
-    assert words in why_not(outcome, "Bash")
+    assert words in denial_reason(outcome, "Bash")
 
 
 def test_what_the_model_is_told_has_an_end() -> None:
-    assert len(why_not(Finished("succeeded", "x" * 100_000), "Bash")) == MAX_TOLD + 1
+    assert len(denial_reason(Finished("succeeded", "x" * 100_000), "Bash")) == MAX_MODEL_TEXT + 1
 
 
 def test_how_it_ended_is_kept_in_bounds() -> None:
-    assert payload_of(told(hook_event_name="PostToolUse", tool_response={"out": "ok"})).result == b'{"out":"ok"}'
-    long = payload_of(told(hook_event_name="PostToolUse", tool_response="x" * 100_000)).result
+    assert event_payload(told(hook_event_name="PostToolUse", tool_response={"out": "ok"})).result == b'{"out":"ok"}'
+    long = event_payload(told(hook_event_name="PostToolUse", tool_response="x" * 100_000)).result
     assert long is not None
     assert b"100,002 bytes" in long
     assert len(long) < 3_000
-    odd = payload_of(told(hook_event_name="PostToolUse", tool_response=float("nan"))).result
+    odd = event_payload(told(hook_event_name="PostToolUse", tool_response=float("nan"))).result
     assert odd == canonical("nan")
     failed = told(hook_event_name="PostToolUseFailure", error="exit\x00 2" * 1_000)
-    assert payload_of(failed).error == ("exit 2" * 1_000)[:2_000]
-    assert payload_of(told(hook_event_name="PostToolUseFailure")).error == "It failed."
+    assert event_payload(failed).error == ("exit 2" * 1_000)[:2_000]
+    assert event_payload(told(hook_event_name="PostToolUseFailure")).error == "It failed."
 
 
 def test_who_interrupts_a_tool_leaves_nobody_who_knows() -> None:
@@ -173,4 +173,4 @@ def test_who_interrupts_a_tool_leaves_nobody_who_knows() -> None:
 
 
 def test_what_is_told_is_json() -> None:
-    assert json.loads(json.dumps(said("PreToolUse", Answer("deny", "né\ud83d\ude00"))))
+    assert json.loads(json.dumps(answer_json("PreToolUse", HookAnswer("deny", "né\ud83d\ude00"))))

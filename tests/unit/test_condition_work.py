@@ -13,9 +13,18 @@ from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.errors import Misconfigured
 from interlock.core.grant import Grant, covers, covers_all
 from interlock.core.policy import claims
-from interlock.core.policy.condition_budget import effort_of
-from interlock.core.policy.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
-from interlock.policy.condition_cost import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
+from interlock.core.policy.condition_budget import call_budget
+from interlock.core.policy.policy import Allow, Ask, Condition, Deny, Policy, Rule, VerdictKind, call_facts
+from interlock.policy.condition_cost import (
+    MAX_COMPILE,
+    MAX_COST,
+    ConditionCost,
+    ConditionTooCostly,
+    ValueSize,
+    estimate_pattern,
+    is_flat,
+    measure_size,
+)
 from interlock.policy.conditions import compile_condition
 
 # seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
@@ -79,14 +88,14 @@ def test_steps_times_bytes_of_what_is_evaluated_are_bounded(source: str) -> None
             continue
         begun += 1
         steps, size = counted(source, args)
-        assert steps * STEP_NS + size * BYTE_NS <= MOST, (steps, size)
+        assert steps * STEP_NS + size * BYTE_NS <= MAX_COST, (steps, size)
     assert begun >= 2  # small ones are evaluated
 
 
 def begins(when: Condition, args: dict[str, object]) -> bool:
     try:
         when({"args": args})
-    except (TooMuch, ValueError):
+    except (ConditionTooCostly, ValueError):
         return False
     except Exception:  # noqa: BLE001  of the wrong type: it was begun, and that is what counts
         return True
@@ -129,8 +138,8 @@ def test_a_condition_that_would_stop_the_server_holds_for_deny_and_ask_and_never
     call = propose("pay", {"items": ITEMS}, "run", "call")
     assert len(call.args) > 700_000
     when = compile_condition(STANDSTILL)
-    with pytest.raises(TooMuch, match="50 ms is the most"):
-        when(facts_of(call, "write"))
+    with pytest.raises(ConditionTooCostly, match="50 ms is the most"):
+        when(call_facts(call, "write"))
     spec = ToolSpec("pay", "write")
     assert isinstance(Policy((Rule("many", "deny", when=when),)).judge(call, spec), Deny)
     assert isinstance(Policy((Rule("many", "ask", when=when),)).judge(call, ToolSpec("pay", "read")), Ask)
@@ -154,12 +163,12 @@ def test_a_grant_with_a_condition_that_would_take_long_covers_nothing() -> None:
 
 
 def test_conditions_on_one_call_share_what_one_may_cost() -> None:
-    facts = dict(facts_of(propose("pay", {"items": [[1]] * 4_990}, "run", "call"), "write"))
+    facts = dict(call_facts(propose("pay", {"items": [[1]] * 4_990}, "run", "call"), "write"))
     one, two, three = (compile_condition(f"args.items.size() < {most}") for most in (3, 4, 5))
     assert one(facts) is False
     assert two(facts) is False
     for _ in range(2):
-        with pytest.raises(TooMuch):
+        with pytest.raises(ConditionTooCostly):
             three(facts)  # as the third rule of a policy: the two before it have had most of the time
     assert one(facts) is False  # is known
     small = compile_condition("args.amount > 5")
@@ -168,7 +177,7 @@ def test_conditions_on_one_call_share_what_one_may_cost() -> None:
 
 def test_small_calls_may_be_judged_any_number_of_times() -> None:
     call = propose("pay", {"items": [{"amount": number} for number in range(5)]}, "run", "call")
-    facts, when = facts_of(call, "write"), compile_condition(STANDSTILL)
+    facts, when = call_facts(call, "write"), compile_condition(STANDSTILL)
     assert [when(facts) for _ in range(2_000)] == [False] * 2_000
 
 
@@ -183,7 +192,7 @@ def from_afar(agents: tuple[str, ...] = ("key",), args: Mapping[str, object] = L
     return propose("run", args, "run", "call", caller=caller, **more)
 
 
-def rules(*conditions: str, then: Then = "deny", **more: object) -> Policy:
+def rules(*conditions: str, then: VerdictKind = "deny", **more: object) -> Policy:
     named = [(f"r{number}", compile_condition(source)) for number, source in enumerate(conditions)]
     return Policy(tuple(Rule(name, then, ("run",), when=when, **more) for name, when in named))  # type: ignore[arg-type]
 
@@ -196,8 +205,8 @@ def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read(
     for call in (alone, many):
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)  # as the quota and then the gate
-    assert len(claims.readings_of(many)) == 128
-    assert MOST // 3 < effort_of(alone).spent == effort_of(many).spent <= MOST
+    assert len(claims.call_readings(many)) == 128
+    assert MAX_COST // 3 < call_budget(alone).spent == call_budget(many).spent <= MAX_COST
 
 
 @pytest.mark.parametrize("agents", [("key",), MANY])
@@ -205,7 +214,7 @@ def test_ways_that_a_condition_tells_apart_share_the_time_of_one_call(agents: tu
     for source in (f"effect != '' && {LONG}", f"agent != '' && {LONG}", f"user != 'x' && {LONG}"):
         call = from_afar(agents, agent="Bot" if len(agents) == 1 else "", requester="Ann", aliases=("a@x.example",))
         assert isinstance(claims.judge(rules(source), call, UNKNOWN).verdict, Deny)
-        assert effort_of(call).spent <= MOST
+        assert call_budget(call).spent <= MAX_COST
         assert not isinstance(claims.judge(rules(source, then="allow"), call, UNKNOWN).verdict, Allow)
 
 
@@ -222,7 +231,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
     assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
     fresh = but(call, efforts={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
-    assert effort_of(call).spent <= MOST
+    assert call_budget(call).spent <= MAX_COST
 
 
 def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
@@ -230,22 +239,22 @@ def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
     large = from_afar(args={"items": [["abcd"] * 8] * 990, "n": list(range(99))})
     policy = rules(*conditions, "args.n.size() == 0", then="allow")
     assert isinstance(claims.judge(policy, large, ToolSpec("run", "write")).verdict, Ask)
-    assert effort_of(large).spent >= MOST
+    assert call_budget(large).spent >= MAX_COST
     assert isinstance(claims.judge(rules("args.n.size() == 0"), large, ToolSpec("run", "write")).verdict, Deny)
     huge = from_afar(args={"items": [0] * 9_900, "text": "é" * 9})
     longer = [f"[args.items, args.items, args.items].size() > {number}" for number in range(50)]
     claims.judge(rules(*longer, then="allow"), huge, ToolSpec("run", "write"))
-    assert effort_of(huge).spent <= MOST + 10_000_000
+    assert call_budget(huge).spent <= MAX_COST + 10_000_000
 
 
 def test_short_values_are_looked_at_in_any_number_of_ways_but_not_without_end() -> None:
     amount = {"amount": 6}
     few = from_afar(MANY, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("args.amount > 9"), few, UNKNOWN).verdict, Ask)
-    assert effort_of(few).spent == 10_000  # a hundred are not counted, the others are known from the first of them
+    assert call_budget(few).spent == 10_000  # a hundred are not counted, the others are known from the first of them
     names = from_afar(MANY, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("agent == 'x' && args.amount > 5"), names, UNKNOWN).verdict, Ask)
-    assert effort_of(names).spent < MOST // 10
+    assert call_budget(names).spent < MAX_COST // 10
     each = rules(*(f"agent + effect == '{number}' && args.amount > 5" for number in range(40)))
     assert isinstance(claims.judge(each, from_afar(MANY, amount, expires_in=1_000), UNKNOWN).verdict, Deny)
 
@@ -255,7 +264,7 @@ def test_other_arguments_are_another_call() -> None:
     assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), call, UNKNOWN).verdict, Deny)
     edited = replace(call, args=b'{"items":["q"]}')
     assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), edited, UNKNOWN).verdict, Ask)
-    facts = facts_of(call, "write")
+    facts = call_facts(call, "write")
     assert compile_condition(LONG)({**facts, "args": {"items": ["a"]}}) is False
 
 
@@ -279,7 +288,7 @@ def test_only_a_policy_with_conditions_is_applied_beside_others() -> None:
     ],
 )
 def test_too_much_raises_before_it_begins(source: str, args: dict[str, object]) -> None:
-    with pytest.raises((TooMuch, ValueError)):
+    with pytest.raises((ConditionTooCostly, ValueError)):
         compile_condition(source)({"args": args})
 
 
@@ -316,19 +325,19 @@ def test_patterns_from_outside_and_large_ones_refuse_to_load(source: str, words:
 
 
 def test_a_pattern_is_counted_by_what_it_repeats() -> None:
-    assert read_pattern("abc").states == 3
-    assert read_pattern("(ab){5}c{2,4}d{3,}").states == 10 + 4 + 3
-    assert read_pattern(r"[a-z\]]{2}").states == 8
-    assert read_pattern(r"\p{Greek}\.").states == 6
-    assert read_pattern("(a").states == 1
-    assert read_pattern(r"\w{100}").compile > MAX_COMPILE > read_pattern(r"^\d{4}-\d{2}-\d{2}$").compile
+    assert estimate_pattern("abc").states == 3
+    assert estimate_pattern("(ab){5}c{2,4}d{3,}").states == 10 + 4 + 3
+    assert estimate_pattern(r"[a-z\]]{2}").states == 8
+    assert estimate_pattern(r"\p{Greek}\.").states == 6
+    assert estimate_pattern("(a").states == 1
+    assert estimate_pattern(r"\w{100}").compile > MAX_COMPILE > estimate_pattern(r"^\d{4}-\d{2}-\d{2}$").compile
 
 
 def test_weight_counts_structure_and_text() -> None:
-    assert weigh([{"a": [1, 2.5, None]}]) == Weight(4 + 2 + 4 + 3, 4, 3)
-    assert weigh(["abc", "é"]) == Weight(4, 7, 0)
+    assert measure_size([{"a": [1, 2.5, None]}]) == ValueSize(4 + 2 + 4 + 3, 4, 3)
+    assert measure_size(["abc", "é"]) == ValueSize(4, 7, 0)
     with pytest.raises(OverflowError):
-        weigh([2**63])
+        measure_size([2**63])
 
 
 def test_flat_values_are_few_and_short() -> None:
@@ -339,6 +348,8 @@ def test_flat_values_are_few_and_short() -> None:
 
 
 def test_the_count_knows_what_a_comprehension_reaches() -> None:
-    inside, outside = (Work(text.split(), {}) for text in ("args . all ( i , i > 1 )", "args . all ( i , user > 1 )"))
-    weight = Weight(500, 1_000, 100)
+    inside, outside = (
+        ConditionCost(text.split(), {}) for text in ("args . all ( i , i > 1 )", "args . all ( i , user > 1 )")
+    )
+    weight = ValueSize(500, 1_000, 100)
     assert outside.cost(weight) > 3 * inside.cost(weight)

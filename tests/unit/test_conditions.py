@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import Misconfigured
-from interlock.core.policy.policy import Allow, Ask, Policy, Rule, facts_of
+from interlock.core.policy.policy import Allow, Ask, Policy, Rule, call_facts
 from interlock.policy.conditions import compile_condition
 
 LIST = {"items": list(range(1_000))}
@@ -16,7 +16,7 @@ LIST = {"items": list(range(1_000))}
 
 def evaluate(source: str, args: dict[str, object] | None = None, **facts: object) -> object:
     call = propose("fund_transfer", args or {}, "run", "call", agent="bob", requester="ann", teams=("finance",))
-    return compile_condition(source)({**facts_of(call, "write"), **facts})
+    return compile_condition(source)({**call_facts(call, "write"), **facts})
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_conditions_can_be_used_by_many_threads() -> None:
 
     def work(amount: int) -> None:
         call = propose("pay", {"amount": amount}, "run", "call")
-        wrong.extend(amount for _ in range(500) if when(facts_of(call, "write")) is not (amount > 5))
+        wrong.extend(amount for _ in range(500) if when(call_facts(call, "write")) is not (amount > 5))
 
     threads = [threading.Thread(target=work, args=(amount,)) for amount in range(10)]
     for thread in threads:

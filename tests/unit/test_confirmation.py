@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.chat.thread import NO, YES, answer_to
+from interlock.core.chat.thread import NO, YES, parse_answer
 
 YES_WORDS = ["yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"]
 NO_WORDS = ["no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"]
@@ -91,22 +91,22 @@ def test_a_plain_word_counts_in_any_case_and_with_the_marks_of_a_sentence(
 ) -> None:
     for word in words:
         for spelt in (word, word.upper(), word.capitalize()):
-            assert answer_to(dress.format(spelt)) == answer
+            assert parse_answer(dress.format(spelt)) == answer
 
 
 def test_two_words_may_stand_apart_in_any_way() -> None:
-    assert {answer_to(text) for text in ("go  ahead", "go\nahead", "Go, ahead!", "do\tit")} == {"yes"}
+    assert {parse_answer(text) for text in ("go  ahead", "go\nahead", "Go, ahead!", "do\tit")} == {"yes"}
 
 
 @pytest.mark.parametrize("text", ["don\u2019t", "Don\u2019t!", "DON'T", "dont"])
 def test_the_apostrophe_may_be_typographic_or_missing(text: str) -> None:
-    assert answer_to(text) == "no"
+    assert parse_answer(text) == "no"
 
 
 # R19
 @pytest.mark.parametrize("text", NEITHER)
 def test_anything_else_decides_nothing(text: str) -> None:
-    assert answer_to(text) == "closed"
+    assert parse_answer(text) == "closed"
 
 
 # R19
@@ -116,11 +116,11 @@ def test_no_other_text_is_a_yes(text: str) -> None:
     expected = "closed"
     if plain.isascii():
         expected = "yes" if plain.lower() in YES else "no" if plain.lower() in NO else "closed"
-    assert answer_to(text) == expected
+    assert parse_answer(text) == expected
 
 
 # R19
 @given(st.sampled_from(YES_WORDS), st.characters(exclude_categories=["Zs", "Zl", "Zp", "Cc"], exclude_characters=".!,"))
 def test_a_yes_with_one_more_character_is_none(word: str, more: str) -> None:
     for text in (word + more, more + word):
-        assert answer_to(text) != "yes" or text.lower() in YES
+        assert parse_answer(text) != "yes" or text.lower() in YES

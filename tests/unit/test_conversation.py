@@ -10,7 +10,7 @@ from interlock.core.approval.discussion import (
     MAX_QUESTIONS,
     MAX_REMARKS,
     ask,
-    check_remarks,
+    check_remark_limit,
     claim,
     comment,
     release,
@@ -20,7 +20,7 @@ from interlock.core.approval.discussion import (
 from interlock.core.decision import Reviewer
 from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
 from interlock.core.ledger.event import Change
-from interlock.core.outcome import Waiting, outcome_of
+from interlock.core.outcome import Waiting, approval_outcome
 from interlock.core.policy.policy import Ask
 from tests.unit.builders import (
     ADMIN,
@@ -227,7 +227,9 @@ def test_an_approval_has_a_limited_number_of_questions() -> None:
 def test_whoever_waits_is_told_which_questions_are_open() -> None:
     stored = requested()
     approval = replace(stored.approval, asked=2, replied=(1,))
-    assert outcome_of(approval, stored.payload, NOW) == Waiting(approval.id, "pending", approval.expires_at, "", (2,))
+    assert approval_outcome(approval, stored.payload, NOW) == Waiting(
+        approval.id, "pending", approval.expires_at, "", (2,)
+    )
 
 
 # --- remarks
@@ -257,7 +259,7 @@ def test_an_agents_remark_has_a_length() -> None:
 
 
 def test_an_agent_says_only_so_much_about_a_call() -> None:
-    check_remarks(MAX_REMARKS - 1, "a")
+    check_remark_limit(MAX_REMARKS - 1, "a")
     with pytest.raises(Conflict, match="Wait for people") as told:
-        check_remarks(MAX_REMARKS, "a")
+        check_remark_limit(MAX_REMARKS, "a")
     assert told.value.ids == {"approval_id": "a"}

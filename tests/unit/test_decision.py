@@ -10,13 +10,13 @@ from interlock.core.decision import (
     KINDS,
     MAX_COMMENT,
     MAX_MESSAGE,
+    Acknowledgement,
     Approve,
     Edit,
     Reject,
     Respond,
-    Seen,
     read_decision,
-    read_seen,
+    read_decision_with_digest,
 )
 from interlock.core.errors import InvalidDecision
 
@@ -33,7 +33,7 @@ def pointers(body: object) -> list[str]:
 # R11
 def test_the_four_answers_are_read() -> None:
     more = {"args_sha256": SHA, "reason": "why", "comment": "note", "acknowledged": ["f1", "f2"]}
-    seen = Seen(SHA, ("f1", "f2"), "why", "note")
+    seen = Acknowledgement(SHA, ("f1", "f2"), "why", "note")
     assert read_decision({"kind": "approve", **more}) == Approve(seen)
     assert read_decision({"kind": "reject", **more}) == Reject(seen.reason, replace(seen, reason=""))
     assert read_decision({"kind": "edit", "args": {"b": 1, "a": 2.0}, **more}) == Edit(b'{"a":2,"b":1}', seen)
@@ -53,7 +53,7 @@ def test_an_edit_is_an_object_or_its_canonical_bytes() -> None:
 
 @pytest.mark.parametrize("absent", [{}, {"args_sha256": None, "reason": None}, {"args_sha256": ""}])
 def test_what_is_not_said_is_empty(absent: dict[str, object]) -> None:
-    assert read_decision({"kind": "approve", **absent}) == Approve(Seen())
+    assert read_decision({"kind": "approve", **absent}) == Approve(Acknowledgement())
 
 
 # R34
@@ -102,7 +102,7 @@ def test_an_answer_that_cannot_be_stored_is_refused_before_it_counts(answer: obj
 
 @pytest.mark.parametrize("answer", [False, 0, "", [], {}])
 def test_an_answer_may_be_empty_but_not_missing(answer: object) -> None:
-    assert read_decision({"kind": "respond", "answer": answer}) == Respond("", answer, Seen())
+    assert read_decision({"kind": "respond", "answer": answer}) == Respond("", answer, Acknowledgement())
 
 
 # R22, R27
@@ -140,5 +140,5 @@ def test_the_kind_of_a_decision_cannot_be_said_otherwise(make: Any) -> None:
 @pytest.mark.parametrize("given", [{}, {"args_sha256": ""}, {"args_sha256": "ab"}])
 def test_where_there_is_a_place_for_what_was_seen_nothing_is_decided_without_it(given: dict[str, str]) -> None:
     with pytest.raises(InvalidDecision, match="carries args_sha256"):
-        read_seen({"kind": "reject", **given})
-    assert read_seen({"kind": "reject", "args_sha256": "0" * 64}).seen.args_sha256 == "0" * 64
+        read_decision_with_digest({"kind": "reject", **given})
+    assert read_decision_with_digest({"kind": "reject", "args_sha256": "0" * 64}).seen.args_sha256 == "0" * 64

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.call import Shown, ToolSpec, redact
+from interlock.core.call import RedactedArgs, ToolSpec, redact
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
-from interlock.core.declared import Said, findings_in, kept_preview, sentence_of, shown_schema, words_of
+from interlock.core.declared import AgentText, call_findings, call_sentence, card_texts, shown_schema, stored_preview
 from interlock.core.ledger.event import Payload
 
-SQL = ToolSpec("run_sql", "write", describe=Said("Look at the weather"), declared=True)
+SQL = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"), declared=True)
 DROP: dict[str, object] = {"sql": "DROP TABLE users"}
 
 
-def shown_of(args: dict[str, object], spec: ToolSpec = SQL) -> Shown:
+def shown_of(args: dict[str, object], spec: ToolSpec = SQL) -> RedactedArgs:
     return redact(canonical(args), spec, b"key")
 
 
 def sentence(args: dict[str, object], spec: ToolSpec = SQL) -> str:
-    return sentence_of(spec, shown_of(args, spec))
+    return call_sentence(spec, shown_of(args, spec))
 
 
 # The server's sentence
@@ -49,7 +49,7 @@ def test_a_known_tool_without_words_of_its_own_gets_the_servers_sentence(describ
 
 
 def test_a_description_of_one_call_is_no_sentence_of_a_known_tool_either() -> None:
-    known = ToolSpec("run_sql", "write", describe=Said("Look at the weather"))
+    known = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"))
     assert sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
 
 
@@ -107,41 +107,41 @@ def kept(spec: ToolSpec, args: dict[str, object], preview: str = "") -> Payload:
     return Payload(
         canonical(args),
         None,
-        sentence_of(spec, shown),
+        call_sentence(spec, shown),
         None,
-        kept_preview(spec, canonical(args), shown, preview) or None,
+        stored_preview(spec, canonical(args), shown, preview) or None,
     )
 
 
 def test_what_the_agent_says_of_its_call_is_kept_as_its_words() -> None:
-    words = words_of(SQL, kept(SQL, DROP, "Sunny."), shown_of(DROP))
+    words = card_texts(SQL, kept(SQL, DROP, "Sunny."), shown_of(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
     silent = ToolSpec("run_sql", "write", declared=True)
-    assert words_of(silent, kept(silent, DROP), shown_of(DROP)) == ("Run run_sql: sql = DROP TABLE users", "", "", "")
+    assert card_texts(silent, kept(silent, DROP), shown_of(DROP)) == ("Run run_sql: sql = DROP TABLE users", "", "", "")
 
 
 def test_the_words_of_one_call_stay_the_agents_where_the_definition_is_known() -> None:
-    known = ToolSpec("run_sql", "write", describe=Said("Look at the weather"))
-    words = words_of(ToolSpec("run_sql", "write"), kept(known, DROP, "Sunny."), shown_of(DROP))
+    known = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"))
+    words = card_texts(ToolSpec("run_sql", "write"), kept(known, DROP, "Sunny."), shown_of(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
 
 
 def test_a_registered_tools_preview_is_its_own_whatever_it_begins_with() -> None:
     registered = ToolSpec("run_sql", describe="Run {sql}")
-    assert words_of(registered, kept(registered, DROP, "1 row"), shown_of(DROP)) == (
+    assert card_texts(registered, kept(registered, DROP, "1 row"), shown_of(DROP)) == (
         "Run DROP TABLE users",
         "1 row",
         "",
         "",
     )
     forged = kept(SQL, DROP, "Sunny.").preview or ""
-    assert words_of(registered, kept(registered, DROP, forged), shown_of(DROP)).preview == f" {forged}"
+    assert card_texts(registered, kept(registered, DROP, forged), shown_of(DROP)).preview == f" {forged}"
 
 
 def test_the_agents_words_are_kept_without_the_secrets_of_the_call() -> None:
-    spec = ToolSpec("login", describe=Said("As ann with hunter22"), secret=("password",), declared=True)
+    spec = ToolSpec("login", describe=AgentText("As ann with hunter22"), secret=("password",), declared=True)
     args: dict[str, object] = {"password": "hunter22"}
-    words = words_of(spec, kept(spec, args, "hunter22!"), shown_of(args, spec))
+    words = card_texts(spec, kept(spec, args, "hunter22!"), shown_of(args, spec))
     assert words[2:] == ("As ann with [hidden]", "[hidden]!")
 
 
@@ -154,12 +154,12 @@ def test_the_agents_words_are_kept_without_the_secrets_of_the_call() -> None:
     ],
 )
 def test_a_row_from_before_shows_the_servers_sentence_too(stored: str, description: str) -> None:
-    words = words_of(SQL, Payload(canonical(DROP), None, stored, None, "Sunny."), shown_of(DROP))
+    words = card_texts(SQL, Payload(canonical(DROP), None, stored, None, "Sunny."), shown_of(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", description, "Sunny.")
 
 
 def test_of_an_erased_row_nothing_is_said() -> None:
-    assert words_of(SQL, Payload(), shown_of({})) == ("", "", "", "")
+    assert card_texts(SQL, Payload(), shown_of({})) == ("", "", "", "")
 
 
 # Secrets
@@ -168,7 +168,7 @@ def test_of_an_erased_row_nothing_is_said() -> None:
 def test_secrets_that_only_the_agent_declared_are_one_alarm() -> None:
     spec = ToolSpec("login", secret=("*",), declared=True)
     shown = shown_of({"user": "ann", "password": "x", "none": None}, spec)
-    (finding,) = findings_in(spec, shown.value, shown.secrets)
+    (finding,) = call_findings(spec, shown.value, shown.secrets)
     assert (finding.id, finding.level, finding.pointer) == ("agent_secret:", "alarm", "")
     assert finding.message == "The agent hides 2 arguments from you: password, user."
 
@@ -176,19 +176,19 @@ def test_secrets_that_only_the_agent_declared_are_one_alarm() -> None:
 def test_many_hidden_arguments_are_counted_and_long_names_cut() -> None:
     spec = ToolSpec("login", secret=("*",), declared=True)
     shown = shown_of({**{f"a{number}": 1 for number in range(10)}, "z" * 100: 1, "zz": 2}, spec)
-    (finding,) = findings_in(spec, shown.value, shown.secrets)
+    (finding,) = call_findings(spec, shown.value, shown.secrets)
     assert finding.message.startswith("The agent hides 12 arguments from you: a0, ")
     assert finding.message.endswith("a9, 2 more.")
     one = ToolSpec("login", secret=("z" * 100,), declared=True)
     shown = shown_of({"z" * 100: 1}, one)
-    (finding,) = findings_in(one, shown.value, shown.secrets)
+    (finding,) = call_findings(one, shown.value, shown.secrets)
     assert finding.message == f"The agent hides 1 argument from you: {'z' * 30}…{'z' * 30}."
 
 
 @pytest.mark.parametrize("spec", [ToolSpec("t", secret=("a",)), ToolSpec("t", secret=("b",), declared=True)])
 def test_there_is_none_where_the_tool_is_registered_or_nothing_is_hidden(spec: ToolSpec) -> None:
     shown = shown_of({"a": "x"}, spec)
-    assert findings_in(spec, shown.value, shown.secrets) == ()
+    assert call_findings(spec, shown.value, shown.secrets) == ()
 
 
 # The schema

@@ -12,25 +12,33 @@ from hypothesis import strategies as st
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict
 from interlock.core.notify import delivery as deliveries
-from interlock.core.notify.delivery import LAST, LEASE, MINUTE, WAITS, Delivery, Way, by_way
+from interlock.core.notify.delivery import (
+    GIVE_UP_AFTER,
+    LEASE,
+    MINUTE,
+    RETRY_DELAYS,
+    Delivery,
+    DeliveryTarget,
+    group_by_target,
+)
 from tests.unit.builders import NOW, TWO_OF_FINANCE, in_status, pending
 
-ROOM = Way("room")
+ROOM = DeliveryTarget("room")
 LATER = NOW + 3_600_000
 
 
 def made(**more: Any) -> Delivery:
-    return replace(deliveries.new(ROOM, "d1", pending(), "asked", NOW, NOW), **more)
+    return replace(deliveries.new_delivery(ROOM, "d1", pending(), "asked", NOW, NOW), **more)
 
 
 def told(**more: Any) -> Delivery:
     first = made()
-    done = deliveries.claimed(first, "r1", NOW)
-    return replace(deliveries.sent(done, done, "ref", NOW), **more)
+    done = deliveries.lease(first, "r1", NOW)
+    return replace(deliveries.mark_sent(done, done, "ref", NOW), **more)
 
 
 def follow(delivery: Delivery, rung: int | None = 0, **changes: Any) -> Delivery:
-    return deliveries.follow(delivery, replace(pending(), **changes), LATER, LATER + 1, rung)
+    return deliveries.update_delivery(delivery, replace(pending(), **changes), LATER, LATER + 1, rung)
 
 
 def test_a_new_one_is_loud_and_due() -> None:
@@ -48,12 +56,12 @@ def test_what_was_said_is_done_until_something_changes() -> None:
 
 def test_a_call_that_runs_looks_like_one_that_is_approved() -> None:
     approved = follow(told(), status="approved")
-    assert deliveries.follow(approved, in_status("running"), LATER, LATER, None).wanted == approved.wanted
+    assert deliveries.update_delivery(approved, in_status("running"), LATER, LATER, None).wanted == approved.wanted
 
 
 def test_every_try_to_say_the_same_has_the_same_id() -> None:  # R24
     delivery = told()
-    again = deliveries.failed(deliveries.claimed(follow(delivery, reminded=1), "r2", LATER), "down", LATER)
+    again = deliveries.mark_failed(deliveries.lease(follow(delivery, reminded=1), "r2", LATER), "down", LATER)
     assert again.message_id == follow(delivery, reminded=1).message_id != delivery.message_id
 
 
@@ -65,7 +73,7 @@ def test_every_try_to_say_the_same_has_the_same_id() -> None:  # R24
 def test_who_was_told_is_disturbed_again_by(rung: int, changes: dict[str, Any]) -> None:  # R28
     delivery = follow(told(), rung, **changes)
     assert (delivery.is_loud, delivery.status, delivery.due_at) == (True, "due", LATER + 1)
-    done = deliveries.sent(deliveries.claimed(delivery, "r1", LATER + 1), delivery, "ref", LATER + 1)
+    done = deliveries.mark_sent(deliveries.lease(delivery, "r1", LATER + 1), delivery, "ref", LATER + 1)
     assert (done.status, done.is_loud, done.sent_at) == ("sent", False, LATER + 1)
 
 
@@ -73,7 +81,7 @@ def test_other_arguments_than_those_that_were_told_are_noticed() -> None:
     assert deliveries.is_revised(follow(told(), args_sha256="f" * 64))
     assert not deliveries.is_revised(follow(told(), reminded=1))
     assert not deliveries.is_revised(made())
-    assert not deliveries.is_revised(deliveries.trial_of("default", "d1", ROOM, "ada", NOW))
+    assert not deliveries.is_revised(deliveries.make_test_delivery("default", "d1", ROOM, "ada", NOW))
 
 
 def test_who_has_nothing_to_do_any_more_is_not_reminded() -> None:
@@ -102,7 +110,7 @@ def test_what_was_dropped_is_told_when_it_is_open_again() -> None:
 
 
 def test_one_of_many_gets_a_message_of_its_own_when_it_has_to_be_looked_at_again() -> None:
-    one = deliveries.grouped(made())
+    one = deliveries.mark_batched(made())
     assert (one.status, one.due_at) == ("grouped", None)
     assert follow(one, delegations=("one",)) == one
     assert follow(one, status="approved") == one
@@ -111,32 +119,32 @@ def test_one_of_many_gets_a_message_of_its_own_when_it_has_to_be_looked_at_again
 
 
 def test_what_is_being_sent_is_looked_at_afterwards() -> None:
-    sending = deliveries.claimed(made(), "r1", NOW)
+    sending = deliveries.lease(made(), "r1", NOW)
     assert (sending.status, sending.due_at, sending.fence) == ("sending", NOW + LEASE, 1)
     changed = follow(sending, status="approved")
     assert (changed.status, changed.due_at) == ("sending", NOW + LEASE)
-    after = deliveries.sent(changed, sending, "ref", LATER)
+    after = deliveries.mark_sent(changed, sending, "ref", LATER)
     assert (after.status, after.due_at, after.said) == ("due", LATER, sending.wanted)
 
 
 def test_what_nobody_tried_is_due_again() -> None:
-    released = deliveries.released(deliveries.claimed(made(), "r1", NOW), LATER)
+    released = deliveries.release(deliveries.lease(made(), "r1", NOW), LATER)
     assert (released.status, released.due_at, released.runner) == ("due", LATER, "")
 
 
 def test_what_a_dead_runner_had_counts_as_told() -> None:
-    sending = deliveries.claimed(made(), "r1", NOW)
-    lost = deliveries.lost(sending, LATER)
+    sending = deliveries.lease(made(), "r1", NOW)
+    lost = deliveries.release_unconfirmed(sending, LATER)
     assert (lost.status, lost.due_at, lost.sent_at) == ("due", LATER, LATER)
-    quiet = deliveries.claimed(follow(told(), status="approved"), "r1", NOW)
-    assert deliveries.lost(quiet, LATER).sent_at == NOW
+    quiet = deliveries.lease(follow(told(), status="approved"), "r1", NOW)
+    assert deliveries.release_unconfirmed(quiet, LATER).sent_at == NOW
 
 
 def test_what_ended_while_it_could_not_be_sent_needs_no_other_try() -> None:
-    sending = follow(deliveries.claimed(made(), "r1", NOW), status="approved")
+    sending = follow(deliveries.lease(made(), "r1", NOW), status="approved")
     for reason in ("asked", "escalated"):
-        assert deliveries.failed(replace(sending, reason=reason), "down", LATER).status == "dropped"
-    assert deliveries.failed(replace(sending, reason="group", wanted="3"), "down", LATER).status == "due"
+        assert deliveries.mark_failed(replace(sending, reason=reason), "down", LATER).status == "dropped"
+    assert deliveries.mark_failed(replace(sending, reason="group", wanted="3"), "down", LATER).status == "due"
 
 
 def test_a_notice_does_not_change() -> None:
@@ -145,83 +153,86 @@ def test_a_notice_does_not_change() -> None:
 
 
 def test_who_is_gone_is_told_nothing_more() -> None:
-    assert deliveries.dropped(made()).status == "dropped"
-    assert deliveries.dropped(told()) == told()
-    sending = deliveries.claimed(made(), "r1", NOW)
-    assert deliveries.dropped(sending) == sending
+    assert deliveries.drop(made()).status == "dropped"
+    assert deliveries.drop(told()) == told()
+    sending = deliveries.lease(made(), "r1", NOW)
+    assert deliveries.drop(sending) == sending
 
 
 def test_a_failure_is_tried_again_later_and_later() -> None:
     delivery = made()
     waits = []
-    for _ in range(len(WAITS) + 1):
-        delivery = deliveries.failed(delivery, "down", NOW)
+    for _ in range(len(RETRY_DELAYS) + 1):
+        delivery = deliveries.mark_failed(delivery, "down", NOW)
         waits.append((delivery.due_at or 0) - NOW)
-    assert waits == [1000 * wait for wait in (*WAITS, WAITS[-1])]
-    assert deliveries.failed(made(), "down", NOW, after=90_000, jitter=0.5).due_at == NOW + 90_000
-    assert deliveries.failed(made(), "down", NOW, jitter=0.5).due_at == NOW + 500
+    assert waits == [1000 * wait for wait in (*RETRY_DELAYS, RETRY_DELAYS[-1])]
+    assert deliveries.mark_failed(made(), "down", NOW, after=90_000, jitter=0.5).due_at == NOW + 90_000
+    assert deliveries.mark_failed(made(), "down", NOW, jitter=0.5).due_at == NOW + 500
 
 
 def test_what_could_not_be_said_for_a_day_is_parked_and_can_be_sent_again() -> None:
-    parked = deliveries.failed(made(), "", NOW + LAST)
+    parked = deliveries.mark_failed(made(), "", NOW + GIVE_UP_AFTER)
     assert (parked.status, parked.due_at, parked.error) == ("parked", None, "unknown")
-    again = deliveries.again(parked, LATER)
+    again = deliveries.retry(parked, LATER)
     assert (again.status, again.due_at, again.since, again.attempts) == ("due", LATER, LATER, 0)
     with pytest.raises(Conflict, match="this is sent"):
-        deliveries.again(told(), LATER)
+        deliveries.retry(told(), LATER)
 
 
 def test_a_channel_may_state_its_own_waits() -> None:
-    first = deliveries.failed(made(), "down", NOW, waits=(5, 300))
-    second = deliveries.failed(first, "down", NOW, waits=(5, 300))
+    first = deliveries.mark_failed(made(), "down", NOW, waits=(5, 300))
+    second = deliveries.mark_failed(first, "down", NOW, waits=(5, 300))
     assert (first.due_at, second.due_at) == (NOW + 5_000, NOW + 300_000)
-    assert deliveries.failed(second, "down", NOW, waits=(5, 300)).status == "parked"
+    assert deliveries.mark_failed(second, "down", NOW, waits=(5, 300)).status == "parked"
 
 
 def test_a_change_gives_what_was_parked_another_try() -> None:
-    parked = deliveries.parked(told(), "no")
+    parked = deliveries.mark_dead(told(), "no")
     assert follow(parked, status="approved").status == "due"
 
 
 def test_the_priority_is_that_of_the_terms() -> None:
     urgent = pending(replace(TWO_OF_FINANCE, priority="high"))
-    assert deliveries.new(ROOM, "d", urgent, "asked", NOW, NOW).priority == "high"
+    assert deliveries.new_delivery(ROOM, "d", urgent, "asked", NOW, NOW).priority == "high"
 
 
 def test_deliveries_of_one_way_lie_together() -> None:
-    other = made(way=Way("mail", person="ada"))
-    assert by_way([made(), other, made()]) == {("default", ROOM): [made(), made()], ("default", other.way): [other]}
+    other = made(way=DeliveryTarget("mail", person="ada"))
+    assert group_by_target([made(), other, made()]) == {
+        ("default", ROOM): [made(), made()],
+        ("default", other.way): [other],
+    }
 
 
 def test_a_test_is_a_delivery_too() -> None:
-    trial = deliveries.trial_of("default", "t", ROOM, "ada", NOW)
+    trial = deliveries.make_test_delivery("default", "t", ROOM, "ada", NOW)
     assert (trial.reason, trial.wanted, trial.is_loud) == ("test", "ada", True)
 
 
 def test_a_new_try_begins_anew() -> None:
-    tried = replace(deliveries.failed(told(), "down", NOW), runner="r1")
+    tried = replace(deliveries.mark_failed(told(), "down", NOW), runner="r1")
     changed = follow(tried, status="approved")
     assert (changed.attempts, changed.since, changed.wanted.split("/")[0]) == (0, LATER, "approved")
-    again = deliveries.again(tried, LATER)
+    again = deliveries.retry(tried, LATER)
     assert (again.attempts, again.error, again.status) == (0, "", "due")
     with pytest.raises(Conflict, match=r"^Only what waits or was given up"):
-        deliveries.again(told(), LATER)
-    assert deliveries.parked(told(), "no").attempts == 1
-    assert deliveries.grouped(tried).runner == ""
-    trial = deliveries.trial_of("default", "t", ROOM, "ada", NOW)
+        deliveries.retry(told(), LATER)
+    assert deliveries.mark_dead(told(), "no").attempts == 1
+    assert deliveries.mark_batched(tried).runner == ""
+    trial = deliveries.make_test_delivery("default", "t", ROOM, "ada", NOW)
     assert (trial.approval_id, trial.priority, trial.status, trial.due_at) == ("", "low", "due", NOW)
 
 
 def test_what_was_sent_leaves_no_trace_of_its_tries() -> None:
-    tried = deliveries.claimed(deliveries.failed(deliveries.claimed(made(), "r1", NOW), "down", NOW), "r2", LATER)
-    done = deliveries.sent(tried, tried, "ref", LATER)
+    tried = deliveries.lease(deliveries.mark_failed(deliveries.lease(made(), "r1", NOW), "down", NOW), "r2", LATER)
+    done = deliveries.mark_sent(tried, tried, "ref", LATER)
     assert (done.attempts, done.error, done.runner, done.ref, done.fence) == (0, "", "", "ref", 2)
-    assert deliveries.failed(tried, "down", LATER).runner == deliveries.parked(tried, "no").runner == ""
-    assert deliveries.dropped(made()).due_at is None
+    assert deliveries.mark_failed(tried, "down", LATER).runner == deliveries.mark_dead(tried, "no").runner == ""
+    assert deliveries.drop(made()).due_at is None
 
 
 def test_what_may_have_been_sent_is_put_right_when_it_ends_and_dropped_while_it_waits() -> None:  # R23
-    perhaps = deliveries.lost(deliveries.claimed(made(), "r1", NOW), NOW)
+    perhaps = deliveries.release_unconfirmed(deliveries.lease(made(), "r1", NOW), NOW)
     ended = follow(perhaps, status="approved")
     assert (ended.status, ended.wanted.split("/")[0]) == ("due", "approved")
     assert follow(perhaps, None).status == "dropped"
@@ -235,7 +246,7 @@ def test_what_comes_back_begins_anew() -> None:
     assert back == replace(
         dropped,
         status="due",
-        wanted=deliveries.face(replace(pending(), reminded=1)).text,
+        wanted=deliveries.approval_fingerprint(replace(pending(), reminded=1)).text,
         attempts=0,
         error="",
         since=LATER,
@@ -254,13 +265,13 @@ def test_what_comes_back_begins_anew() -> None:
 )
 def test_how_many_go(asking: int, notices: int, lately: int, went: tuple[int, int, int]) -> None:  # R44
     due = [made(id=f"a{n}") for n in range(asking)] + [made(id=f"n{n}", reason="expired") for n in range(notices)]
-    pace = deliveries.paced(due, lately, 3)
+    pace = deliveries.plan_rate_limit(due, lately, 3)
     assert (len(pace.go), len(pace.grouped), len(pace.held)) == went
 
 
 def test_the_most_urgent_and_then_the_oldest_goes_first() -> None:  # R44
     due = [made(id="old", since=NOW), made(id="new", since=NOW + 1), made(id="high", priority="high", since=NOW + 2)]
-    pace = deliveries.paced(due, 0, 2)
+    pace = deliveries.plan_rate_limit(due, 0, 2)
     assert ([each.id for each in pace.go], [each.id for each in pace.grouped]) == (["high"], ["old", "new"])
 
 
@@ -284,7 +295,7 @@ due_ones = st.lists(
 
 @given(due_ones, st.integers(0, 15), st.integers(1, 12))
 def test_nothing_is_lost_and_nobody_is_told_too_much(due: list[Delivery], lately: int, most: int) -> None:  # R44
-    pace = deliveries.paced(due, lately, most)
+    pace = deliveries.plan_rate_limit(due, lately, most)
     out = [*pace.go, *pace.grouped, *pace.held]
     assert sorted(map(repr, out)) == sorted(map(repr, due))
     noisy = [each for each in pace.go if each.is_loud and each.reason != "test"]
@@ -298,7 +309,7 @@ def test_nothing_is_lost_and_nobody_is_told_too_much(due: list[Delivery], lately
 
 @given(due_ones.filter(bool))
 def test_one_message_for_many_counts_them_all(due: list[Delivery]) -> None:
-    group = deliveries.group_of(due, "g", NOW)
+    group = deliveries.make_batch_delivery(due, "g", NOW)
     assert int(group.wanted) == sum(7 if each.reason == "group" else 1 for each in due)
     assert (group.reason, group.status, group.approval_id) == ("group", "due", "")
 
@@ -311,9 +322,9 @@ def test_a_person_hears_no_more_than_so_many_a_minute_and_of_everything(floods: 
         now = NOW + tick * MINUTE // 4
         waiting += [made(id=f"{tick}.{n}") for n in range(floods[tick])] if tick < len(floods) else []
         lately = sum(1 for at, _ in heard if at > now - MINUTE)
-        pace = deliveries.paced(waiting, lately, most)
+        pace = deliveries.plan_rate_limit(waiting, lately, most)
         heard += [(now, 1) for _ in pace.go]
-        heard += [(now, int(deliveries.group_of(pace.grouped, "g", now).wanted))] if pace.grouped else []
+        heard += [(now, int(deliveries.make_batch_delivery(pace.grouped, "g", now).wanted))] if pace.grouped else []
         waiting = list(pace.held)
         assert sum(1 for at, _ in heard if at > now - MINUTE) <= most
     assert sum(calls for _, calls in heard) == sum(floods)

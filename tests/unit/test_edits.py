@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.core.approval.edit import MOST, changes_of
+from interlock.core.approval.edit import MAX_CHANGES, args_diff
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical
 
@@ -10,7 +10,7 @@ SPEC = ToolSpec("pay", "write", secret=("/token",))
 
 
 def changes(old: object, new: object) -> dict[str, object]:
-    return changes_of(redact(canonical(old), SPEC, b"k" * 32), redact(canonical(new), SPEC, b"k" * 32))
+    return args_diff(redact(canonical(old), SPEC, b"k" * 32), redact(canonical(new), SPEC, b"k" * 32))
 
 
 # R41
@@ -42,5 +42,5 @@ def test_long_values_are_told_by_their_ends_and_digests_and_only_so_many_one_by_
     [change] = changes({"text": "a" * 5_000}, {"text": "a" * 2_500 + "b" + "a" * 2_499})["changes"]  # type: ignore[misc]
     assert change["before"] != change["after"]
     assert max(len(change["before"]), len(change["after"])) < 450
-    told = changes({}, {f"n{n}": n for n in range(MOST + 5)})
-    assert (told["changed"], len(told["changes"])) == (MOST + 5, MOST)  # type: ignore[arg-type]
+    told = changes({}, {f"n{n}": n for n in range(MAX_CHANGES + 5)})
+    assert (told["changed"], len(told["changes"])) == (MAX_CHANGES + 5, MAX_CHANGES)  # type: ignore[arg-type]

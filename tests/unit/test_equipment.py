@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import doors_of, wire
+from interlock.app.bootstrap import build_gate_and_inbox, build_services
 from interlock.app.workspaces import Workspaces
-from interlock.chat.assistant import assistant_of, equipment_of
-from interlock.cli.doctor.chat import equipment
-from interlock.config.models import Agent, McpServer, Settings, WorkspaceSettings
+from interlock.chat.assistant import build_assistant, build_chat_components
+from interlock.cli.doctor.chat import check_chat
+from interlock.config.models import AgentSettings, McpServerSettings, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
-from interlock.server.logs import Log
-from interlock.storage.engine.metrics import Check
+from interlock.server.logs import JsonLogger
+from interlock.storage.engine.metrics import CheckResult
 
 SCRIPTED = "demo:scripted"
 SECRET = "sk-never-shown"
@@ -25,13 +25,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def checks(folder: Path, *stored: AgentVersion, **settings: object) -> list[Check]:
-    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+def checks(folder: Path, *stored: AgentVersion, **settings: object) -> list[CheckResult]:
+    store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
     known = {agent.name: agent for agent in stored}
-    return [*equipment(Settings(**settings), store, known)]  # type: ignore[arg-type]
+    return [*check_chat(Settings(**settings), store, known)]  # type: ignore[arg-type]
 
 
-def one(folder: Path, what: str, words: str = "", **settings: object) -> Check:
+def one(folder: Path, what: str, words: str = "", **settings: object) -> CheckResult:
     [found] = [check for check in checks(folder, **settings) if check.what == what and words in check.found]
     return found
 
@@ -44,21 +44,25 @@ def test_a_new_installation_says_how_to_set_a_model_and_is_content(folder: Path)
 
 
 def test_agents_are_shown_with_their_model_and_tools(folder: Path) -> None:  # R9
-    agents = {"writer": Agent(SCRIPTED, tools=("cms_list_*",))}
-    assert one(folder, "agents", "writer", agents=agents) == Check(
+    agents = {"writer": AgentSettings(SCRIPTED, tools=("cms_list_*",))}
+    assert one(folder, "agents", "writer", agents=agents) == CheckResult(
         "ok", "agents", "writer (configuration), demo:scripted, 3 tools"
     )
 
 
 def test_what_somebody_changed_is_what_is_shown(folder: Path) -> None:  # R9
     stored = AgentVersion("writer", 3, '{"tools":["okr"],"model":"demo:scripted"}', "ada", 0)
-    found = [check.found for check in checks(folder, stored, agents={"writer": Agent()})]
+    found = [check.found for check in checks(folder, stored, agents={"writer": AgentSettings()})]
     assert "writer (stored), demo:scripted, 5 tools" in found
 
 
 def test_a_model_that_cannot_be_opened_says_what_to_do_and_no_key(folder: Path) -> None:
     models = {"openai": {"key": SECRET}}
-    agents = {"one": Agent("openai:gpt-5"), "two": Agent("opnai:gpt-5"), "three": Agent("anthropic:claude")}
+    agents = {
+        "one": AgentSettings("openai:gpt-5"),
+        "two": AgentSettings("opnai:gpt-5"),
+        "three": AgentSettings("anthropic:claude"),
+    }
     found = checks(folder, agents=agents, models=models)
     told = {check.found.split()[0]: check for check in found if check.what == "agents"}
     assert (told["one"].state, told["two"].state, told["three"].state) == ("ok", "warn", "warn")
@@ -68,7 +72,7 @@ def test_a_model_that_cannot_be_opened_says_what_to_do_and_no_key(folder: Path) 
 
 
 def test_names_that_are_ignored_are_warnings(folder: Path) -> None:  # R9
-    found = one(folder, "agents", "cmss", agents={"writer": Agent(SCRIPTED, tools=("cmss",))})
+    found = one(folder, "agents", "cmss", agents={"writer": AgentSettings(SCRIPTED, tools=("cmss",))})
     assert found.state == "warn"
 
 
@@ -87,13 +91,15 @@ def test_wrong_settings_of_a_pack_fail(folder: Path) -> None:  # R30
 @pytest.mark.parametrize(
     ("server", "state"),
     [
-        (McpServer(command="sh"), "ok"),
-        (McpServer(command="no-such-program-anywhere"), "warn"),
-        (McpServer(url="https://mcp.example/?key=hunter2"), "ok"),
-        (McpServer(url="http://mcp.example/"), "warn"),
+        (McpServerSettings(command="sh"), "ok"),
+        (McpServerSettings(command="no-such-program-anywhere"), "warn"),
+        (McpServerSettings(url="https://mcp.example/?key=hunter2"), "ok"),
+        (McpServerSettings(url="http://mcp.example/"), "warn"),
     ],
 )
-def test_mcp_servers_are_listed_without_being_reached(folder: Path, server: McpServer, state: str) -> None:  # R54
+def test_mcp_servers_are_listed_without_being_reached(
+    folder: Path, server: McpServerSettings, state: str
+) -> None:  # R54
     found = one(folder, "mcp", mcp_servers={"files": server})
     assert (found.state, "hunter2" in repr(found)) == (state, False)
 
@@ -106,9 +112,11 @@ def test_documents_that_are_not_there_are_said(folder: Path) -> None:  # R9
 
 def test_credentials_of_tools_are_those_of_the_workspace(folder: Path) -> None:  # R60
     """What stands at the top of the configuration is the default workspace's."""
-    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
     lab = WorkspaceSettings(tools={"linear": {"key": SECRET}})
-    toolbox = equipment_of(Settings(tools={"github": {"token": SECRET}}, workspaces={"lab": lab}), store).toolbox
+    toolbox = build_chat_components(
+        Settings(tools={"github": {"token": SECRET}}, workspaces={"lab": lab}), store
+    ).toolbox
     able = {name: toolbox.packs(name) for name in ("default", "lab", "zebra")}
     assert {name: (packs["github"] > 0, packs["linear"] > 0) for name, packs in able.items()} == {
         "default": (True, False),
@@ -118,18 +126,18 @@ def test_credentials_of_tools_are_those_of_the_workspace(folder: Path) -> None: 
 
 
 def test_the_doctor_says_what_the_tools_of_a_workspace_lack(folder: Path) -> None:  # R60
-    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
     settings = Settings(tools={"github": {"token": SECRET}}, documents=(folder / "gone",))
-    [tools] = [check for check in equipment(settings, store, {}, "lab") if check.what == "tools"]
+    [tools] = [check for check in check_chat(settings, store, {}, "lab") if check.what == "tools"]
     assert "not set up: workspaces.lab.tools.github.token" in tools.found
-    assert not any(check.what == "documents" for check in equipment(settings, store, {}, "lab"))
+    assert not any(check.what == "documents" for check in check_chat(settings, store, {}, "lab"))
 
 
 async def test_wrong_settings_of_tools_in_any_workspace_keep_the_server_from_starting(folder: Path) -> None:  # R60
-    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
     settings = Settings(workspaces={"lab": WorkspaceSettings(tools={"github": {"token": 5}})})
-    opened = Workspaces(store, lambda policy: doors_of(store, policy), {})
-    assistant = assistant_of(settings, store, opened, Log(store.clock, "none", lambda _: None))
+    opened = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), {})
+    assistant = build_assistant(settings, store, opened, JsonLogger(store.clock, "none", lambda _: None))
     with pytest.raises(Misconfigured, match="The workspace lab: "):
         async with assistant.open():
             pass

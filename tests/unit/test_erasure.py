@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import STATUSES, Decided, decide
+from interlock.core.approval.approval import STATUSES, DecisionRecord, decide
 from interlock.core.ledger.erasure import (
     RETENTION,
-    Erased,
     Erasure,
+    ErasureResult,
+    erase_content,
+    erase_words_by,
     erased_event,
-    has_ended,
-    ranges,
-    without_content,
-    without_words_of,
+    is_final,
+    to_ranges,
 )
 from interlock.core.ledger.event import Event
 from interlock.core.policy.policy import Ask, Stage
@@ -27,22 +27,24 @@ OPEN = {"pending", "approved", "running", "unknown", "rejected"}  # a rejection 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_what_has_ended_can_be_erased(status: str) -> None:  # R49
-    assert has_ended(in_status(status), NOW) is (status not in OPEN)
+    assert is_final(in_status(status), NOW) is (status not in OPEN)
 
 
 def test_a_rejection_ends_when_it_can_no_longer_be_undone() -> None:
     rejected = in_status("rejected")
     assert rejected.release_at is not None
-    assert not has_ended(rejected, rejected.release_at - 1)
-    assert has_ended(rejected, rejected.release_at)
+    assert not is_final(rejected, rejected.release_at - 1)
+    assert is_final(rejected, rejected.release_at)
 
 
 def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
     waiting = replace(pending(Ask("two", (Stage(None, 2),))), alarms=("bidi:/to",))
     voted = decide(waiting, approve(waiting, "bidi:/to"), ALICE, at()).state
-    ended = replace(voted, status="failed", decision=Decided("approve", "bob", NOW, "web", "a reason", "a comment"))
-    left = without_content(ended, "ada", NOW + 5)
-    assert left.decision == Decided("approve", "bob", NOW, "web")
+    ended = replace(
+        voted, status="failed", decision=DecisionRecord("approve", "bob", NOW, "web", "a reason", "a comment")
+    )
+    left = erase_content(ended, "ada", NOW + 5)
+    assert left.decision == DecisionRecord("approve", "bob", NOW, "web")
     assert left.votes == (voted.votes[0]._replace(args_sha256=""),)
     assert left.subject == ended.subject._replace(nonce="")
     assert (left.args_sha256, left.alarms, left.version) == ("", (), ended.version + 1)
@@ -52,18 +54,18 @@ def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
 
 
 def test_what_nobody_decided_can_be_erased_too() -> None:
-    assert without_content(in_status("cancelled"), "ada", NOW).decision is None
+    assert erase_content(in_status("cancelled"), "ada", NOW).decision is None
 
 
 def test_the_words_of_one_person_go_and_nothing_else() -> None:
-    decided = Decided("reject", "bob", NOW, "web", "a reason", "a comment")
+    decided = DecisionRecord("reject", "bob", NOW, "web", "a reason", "a comment")
     rejected = in_status("rejected", decision=decided)
-    left = without_words_of(rejected, "bob")
-    assert left == replace(rejected, decision=Decided("reject", "bob", NOW, "web"), version=rejected.version + 1)
-    assert without_words_of(left, "bob") is left
-    assert without_words_of(rejected, "ann") is rejected
+    left = erase_words_by(rejected, "bob")
+    assert left == replace(rejected, decision=DecisionRecord("reject", "bob", NOW, "web"), version=rejected.version + 1)
+    assert erase_words_by(left, "bob") is left
+    assert erase_words_by(rejected, "ann") is rejected
     undecided = in_status("cancelled")
-    assert without_words_of(undecided, "bob") is undecided
+    assert erase_words_by(undecided, "bob") is undecided
 
 
 def test_an_erased_call_comes_back_by_its_tool_alone() -> None:  # R24
@@ -88,12 +90,12 @@ def test_time_has_no_reason_of_its_own() -> None:
 
 @given(st.lists(st.integers(1, 60)))
 def test_ranges_hold_the_same_numbers_sorted_and_merged(numbers: list[int]) -> None:
-    found = ranges(numbers)
+    found = to_ranges(numbers)
     assert {n for first, last in found for n in range(first, last + 1)} == set(numbers)
     assert all(first <= last for first, last in found)
     assert all(one[1] + 1 < two[0] for one, two in pairwise(found))
 
 
 def test_what_was_erased_adds_up_and_names_what_is_open_once() -> None:
-    one, two = Erased(1, 2, (("a", "pending"),)), Erased(3, 4, (("a", "pending"), ("b", "running")))
-    assert one + two == Erased(4, 6, (("a", "pending"), ("b", "running")))
+    one, two = ErasureResult(1, 2, (("a", "pending"),)), ErasureResult(3, 4, (("a", "pending"), ("b", "running")))
+    assert one + two == ErasureResult(4, 6, (("a", "pending"), ("b", "running")))

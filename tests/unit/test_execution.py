@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval.approval import Approval, Decided, decide, undo
+from interlock.core.approval.approval import Approval, DecisionRecord, decide, undo
 from interlock.core.approval.execute import (
     DEFAULT_LEASE,
     MAX_STARTS,
     abandon,
-    admit,
+    expire_unstarted,
     finish,
-    lapse,
-    lose,
+    is_startable,
+    mark_unknown,
     renew,
+    report_unknown,
     start,
-    startable,
 )
-from interlock.core.approval.timers import due_at, tick
+from interlock.core.approval.timers import fire_next_timer, next_timer_at
 from interlock.core.call import ToolSpec, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import (
@@ -30,8 +30,8 @@ from interlock.core.errors import (
     LeaseLost,
     NotApproved,
 )
-from interlock.core.ledger.event import TIME, Change, Payload, Stored
-from interlock.core.outcome import Finished, Proceed, Refused, outcome_of, status_at
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Payload, Stored
+from interlock.core.outcome import Finished, Proceed, Refused, approval_outcome, status_at
 from interlock.core.policy.policy import Ask
 from tests.unit.builders import (
     ALICE,
@@ -53,7 +53,7 @@ from tests.unit.builders import (
     stored,
 )
 
-DECIDED = Decided("reject", "alice", NOW)
+DECIDED = DecisionRecord("reject", "alice", NOW)
 
 START_BY = NOW + 3_600_000
 LATE = NOW + LEASE
@@ -185,7 +185,7 @@ def test_an_idempotent_call_is_started_again_once_its_runner_is_lost() -> None:
     ],
 )
 def test_what_can_be_started(status: str, idempotent: bool, now: int, dead: bool, expected: bool) -> None:
-    assert startable(in_status(status, idempotent=idempotent), now, runner_is_dead=dead) is expected
+    assert is_startable(in_status(status, idempotent=idempotent), now, runner_is_dead=dead) is expected
 
 
 # R46
@@ -228,7 +228,7 @@ def test_an_approval_lapses_to_the_millisecond() -> None:
     assert (late.state.status, late.state.fence) == ("expired", 0)
     assert isinstance(late.error, Expired)
     assert late.error.ids == {"approval_id": "id"}
-    assert only_event(late) == ("lapsed", TIME, {"status": "expired"})
+    assert only_event(late) == ("lapsed", SYSTEM_ACTOR, {"status": "expired"})
     assert started(approved(start_by=None)).state.status == "expired"
 
 
@@ -382,7 +382,7 @@ def test_a_late_finish_makes_the_call_unknown_and_is_kept_as_evidence() -> None:
     assert (change.state.status, change.state.version, change.payload) == ("unknown", 3, None)
     assert isinstance(change.error, LeaseLost)
     lost, evidence = change.events
-    assert (lost.kind, lost.actor, lost.data["fence"]) == ("lost", TIME, 1)
+    assert (lost.kind, lost.actor, lost.data["fence"]) == ("lost", SYSTEM_ACTOR, 1)
     assert (evidence.kind, dict(evidence.data)) == ("finished_late", {"fence": 1})
     assert evidence.content == {"ok": True, "error": None, "result_sha256": digest(b"5")}
 
@@ -410,7 +410,7 @@ def test_a_late_finish_that_is_known_already_leaves_no_entry() -> None:
 def test_an_idempotent_call_is_not_started_again_for_ever() -> None:
     last = replace(running(idempotent=True), fence=MAX_STARTS)
     assert abandon(last, MAX_STARTS, at()).state.status == "unknown"
-    assert not startable(last, LATE, runner_is_dead=True)
+    assert not is_startable(last, LATE, runner_is_dead=True)
 
 
 # R24
@@ -431,19 +431,19 @@ def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> 
     approval = running(idempotent=True)
     change = abandon(approval, 1, at())
     assert (change.state.status, change.state.lease_until, change.events) == ("running", NOW, ())
-    assert startable(change.state, NOW, runner_is_dead=False)
+    assert is_startable(change.state, NOW, runner_is_dead=False)
 
 
 # R46
 def test_a_tool_that_does_not_know_whether_it_took_effect_leaves_it_to_people() -> None:
     for idempotent in (True, False):
-        change = admit(running(idempotent=idempotent), 1, at())
+        change = report_unknown(running(idempotent=idempotent), 1, at())
         assert (change.state.status, [event.kind for event in change.events]) == ("unknown", ["lost"])
 
 
 def test_only_whoever_runs_it_can_say_that_nobody_knows() -> None:
     approval = running()
-    assert admit(approval, 2, at()).state is approval
+    assert report_unknown(approval, 2, at()).state is approval
 
 
 # R46
@@ -460,7 +460,7 @@ def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> 
     first = running(idempotent=True)
     change = finish(first, 1, Payload(result=b"5"), at(LATE), ok=True)
     assert change.state is first
-    assert startable(change.state, LATE, runner_is_dead=False)
+    assert is_startable(change.state, LATE, runner_is_dead=False)
 
 
 # --- lose, abandon, lapse
@@ -470,13 +470,13 @@ def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> 
 def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
     change = abandon(running(), 1, at())
     assert (change.state.status, change.state.lease_until) == ("unknown", None)
-    assert only_event(change) == ("lost", TIME, {"status": "unknown", "fence": 1})
+    assert only_event(change) == ("lost", SYSTEM_ACTOR, {"status": "unknown", "fence": 1})
     other = running()
     assert abandon(other, 2, at()) == Change(other)
 
 
 # R46
-@pytest.mark.parametrize("verb", [lose, lapse])
+@pytest.mark.parametrize("verb", [mark_unknown, expire_unstarted])
 @pytest.mark.parametrize("status", ["pending", "rejected", "succeeded", "unknown", "expired"])
 def test_time_takes_nothing_from_what_is_not_its_own(verb: object, status: str) -> None:
     approval = in_status(status)
@@ -490,8 +490,8 @@ def test_a_time_that_is_missing_has_passed() -> None:
     running = in_status("running", lease_until=None)
     assert isinstance(started(approved, 0).error, Expired)
     assert (status_at(approved, 0), status_at(running, 0)) == ("expired", "unknown")
-    assert outcome_of(rejected, Payload(), 0) == Refused("A person rejected this call.", "rejected", "id")
-    assert (due_at(approved), due_at(running)) == (0, 0)
+    assert approval_outcome(rejected, Payload(), 0) == Refused("A person rejected this call.", "rejected", "id")
+    assert (next_timer_at(approved), next_timer_at(running)) == (0, 0)
     with pytest.raises(Expired):
         undo(rejected, ALICE, at(0))
     with pytest.raises(LeaseLost):
@@ -501,17 +501,17 @@ def test_a_time_that_is_missing_has_passed() -> None:
 # R46
 def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> None:
     idle = in_status("running", idempotent=True, lease_until=None)
-    assert startable(idle, 0, runner_is_dead=False)
-    assert outcome_of(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
-    assert due_at(idle) == idle.start_by
+    assert is_startable(idle, 0, runner_is_dead=False)
+    assert approval_outcome(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
+    assert next_timer_at(idle) == idle.start_by
 
 
 # R46, R56
 def test_an_idempotent_call_is_not_started_again_past_the_time_by_which_it_had_to_start() -> None:
     running = in_status("running", idempotent=True)
     last = (running.start_by or 0) - 1
-    assert startable(running, last, runner_is_dead=True)
-    assert outcome_of(running, Payload(args=b"{}"), last) == Proceed(b"{}", "id")
-    assert not startable(running, last + 1, runner_is_dead=True)
-    assert outcome_of(running, Payload(args=b"{}"), last + 1) == Finished("unknown", approval_id="id")
-    assert tick(running, at(last + 1), runner_is_dead=True).state.status == "unknown"
+    assert is_startable(running, last, runner_is_dead=True)
+    assert approval_outcome(running, Payload(args=b"{}"), last) == Proceed(b"{}", "id")
+    assert not is_startable(running, last + 1, runner_is_dead=True)
+    assert approval_outcome(running, Payload(args=b"{}"), last + 1) == Finished("unknown", approval_id="id")
+    assert fire_next_timer(running, at(last + 1), runner_is_dead=True).state.status == "unknown"

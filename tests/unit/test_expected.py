@@ -11,22 +11,24 @@ import pytest
 from interlock.core import freeze
 from interlock.core.approval import approval, discussion, execute, timers
 from interlock.core.approval import vote as voting
-from interlock.core.approval.approval import Approval, Decided, Edited, decide
-from interlock.core.approval.propose import allow, allow_by_grant, request
+from interlock.core.approval.approval import Approval, DecisionRecord, PreparedEdit, decide
+from interlock.core.approval.propose import allow, allow_by_grant, request_approval
 from interlock.core.canonical import canonical, digest, plain_json
-from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond
 from interlock.core.errors import Problem
 from interlock.core.grant import Grant
-from interlock.core.ledger.chain import Entry, Head, seal
-from interlock.core.ledger.erasure import without_content
+from interlock.core.ledger.chain import Entry, Head, make_entry
+from interlock.core.ledger.erasure import erase_content
 from interlock.core.ledger.event import Change, Event, Payload, Stored
-from interlock.core.ledger.expected_rows import Difference, Expected
-from interlock.core.ledger.row_digests import as_json, shown_sha256, stamped, subject_sha256
-from interlock.core.policy.policy import Allow, Ask, People, Rung, Stage
-from interlock.core.removal import Standing, withdraw
+from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
+from interlock.core.ledger.row_digests import shown_texts_sha256, stamp_events, subject_sha256, to_json_value
+from interlock.core.policy.policy import Allow, Ask, EscalationStep, People, Stage
+from interlock.core.removal import UpdatedMember, withdraw_participation
 from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal
 
-ASKED = Ask("two", (Stage(FINANCE, 2),), remind=(1,), ladder=(Rung(2, People(frozenset({"dave"}))),), undo_window=9)
+ASKED = Ask(
+    "two", (Stage(FINANCE, 2),), remind=(1,), ladder=(EscalationStep(2, People(frozenset({"dave"}))),), undo_window=9
+)
 ONE = Ask("one", (Stage(FINANCE),), undo_window=9)
 SILENT = Ask("silent", on_expiry="approve")
 OK = Payload(result=b'"ok"')
@@ -41,7 +43,7 @@ def unstamped(change: Change[Approval], old: Approval | None = None) -> tuple[Ev
 class Life:
     """A row and its entries, as the store would keep them."""
 
-    stamp: Callable[..., tuple[Event, ...]] = stamped
+    stamp: Callable[..., tuple[Event, ...]] = stamp_events
     stored: Stored = field(init=False)
     entries: list[Entry] = field(default_factory=list)
 
@@ -63,7 +65,7 @@ class Life:
         for event in events:
             last = self.entries[-1] if self.entries else None
             head = Head("default", last.seq, last.link, last.at) if last else Head("default")
-            self.entries.append(seal(event, head, now, b"salt"))
+            self.entries.append(make_entry(event, head, now, b"salt"))
         return self
 
     @property
@@ -71,8 +73,8 @@ class Life:
         return self.stored.approval
 
 
-def differences(entries: Sequence[Entry], stored: Stored) -> list[Difference]:
-    expected = Expected()
+def differences(entries: Sequence[Entry], stored: Stored) -> list[RowDifference]:
+    expected = ExpectedRow()
     for entry in entries:
         expected.take(entry)
     return list(expected.differences(stored))
@@ -83,16 +85,16 @@ def fields(entries: Sequence[Entry], stored: Stored) -> set[str]:
 
 
 def asked(life: Life, terms: Ask = ASKED, **more: Any) -> Life:
-    return life.begin(request(proposal(**more), terms, at()))
+    return life.begin(request_approval(proposal(**more), terms, at()))
 
 
-def edited(row: Approval, args: object, terms: Ask) -> Edited:
+def edited(row: Approval, args: object, terms: Ask) -> PreparedEdit:
     data = canonical(args)
-    return Edited(row.args_sha256, data, None, digest(data), "Pay more?", ("/to: odd",), terms)
+    return PreparedEdit(row.args_sha256, data, None, digest(data), "Pay more?", ("/to: odd",), terms)
 
 
 def vote(life: Life, who: Any) -> Life:
-    return life.then(decide(life.row, Approve(Seen(life.row.args_sha256, life.row.alarms)), who, at()))
+    return life.then(decide(life.row, Approve(Acknowledgement(life.row.args_sha256, life.row.alarms)), who, at()))
 
 
 def ran(life: Life) -> Life:
@@ -103,7 +105,9 @@ def ran(life: Life) -> Life:
 def whole(life: Life) -> Life:
     """Reminded, escalated, claimed, asked about, delegated, approved by two, and run."""
     asked(life, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",))
-    life.then(timers.tick(life.row, at(NOW + 1)), NOW + 1).then(timers.tick(life.row, at(NOW + 2)), NOW + 2)
+    life.then(timers.fire_next_timer(life.row, at(NOW + 1)), NOW + 1).then(
+        timers.fire_next_timer(life.row, at(NOW + 2)), NOW + 2
+    )
     life.then(discussion.claim(life.row, ALICE, at())).then(discussion.release(life.row, ALICE, at()))
     life.then(discussion.claim(life.row, BOB, at())).then(discussion.ask(life.row, "Why?", BOB, at()))
     life.then(discussion.reply(life.row, 1, "So", "agent:helper", at()))
@@ -117,9 +121,9 @@ def whole(life: Life) -> Life:
 
 def changed(life: Life) -> Life:
     asked(life, ONE, misfits=(Problem("/to", "is odd"),))
-    decision = Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",)))
+    decision = Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
     life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
-    again = Edit({"amount": 7}, Seen(life.row.args_sha256, ("/to: odd",)))
+    again = Edit({"amount": 7}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
     life.then(decide(life.row, again, ALICE, at(), edited(life.row, {"amount": 7}, ASKED)))
     vote(life, BOB)
     ran(life)
@@ -130,12 +134,12 @@ def refused(life: Life) -> Life:
     asked(life, ONE)
     life.then(decide(life.row, Reject("Never"), ALICE, at()))
     life.then(approval.undo(life.row, ALICE, at()))
-    return life.then(decide(life.row, Reject("Never", Seen(comment="ever")), ALICE, at()))
+    return life.then(decide(life.row, Reject("Never", Acknowledgement(comment="ever")), ALICE, at()))
 
 
 def answered(life: Life) -> Life:
     asked(life, ONE)
-    return life.then(decide(life.row, Respond("Ask her", seen=Seen(reason="I know")), ALICE, at()))
+    return life.then(decide(life.row, Respond("Ask her", seen=Acknowledgement(reason="I know")), ALICE, at()))
 
 
 def timed_out(life: Life) -> Life:
@@ -152,7 +156,7 @@ def withdrawn(life: Life) -> Life:
 
 def allowed(life: Life) -> Life:
     life.begin(allow(proposal(), Allow("free"), at()))
-    return life.then(execute.lapse(life.row, at()))
+    return life.then(execute.expire_unstarted(life.row, at()))
 
 
 def granted(life: Life) -> Life:
@@ -164,7 +168,7 @@ def granted(life: Life) -> Life:
 
 def unknown(life: Life, *, ok: bool) -> Life:
     ran(life.begin(allow(proposal(), Allow("free"), at())))
-    life.then(execute.lose(life.row, at()))
+    life.then(execute.mark_unknown(life.row, at()))
     return life.then(approval.resolve_unknown(life.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
 
 
@@ -187,7 +191,7 @@ def held_up(life: Life) -> Life:
 
 def defer(life: Life, now: int) -> Life:
     stop = freeze.Freeze(id="f", workspace="default", scope="workspace", name="", reason="x", by="ada", at=NOW)
-    return life.then(freeze.defer(life.row, [stop], at(now)), now)
+    return life.then(freeze.defer_deadlines(life.row, [stop], at(now)), now)
 
 
 def left(life: Life) -> Life:
@@ -201,7 +205,7 @@ def left(life: Life) -> Life:
 
 
 def removed(life: Life, name: str) -> Life:
-    change = withdraw(life.row, Standing(name), "ada")
+    change = withdraw_participation(life.row, UpdatedMember(name), "ada")
     assert change is not None
     return life.then(change)
 
@@ -211,19 +215,19 @@ LIVES += [held_up, left]
 
 
 # R62
-@pytest.mark.parametrize("stamp", [stamped, unstamped])
+@pytest.mark.parametrize("stamp", [stamp_events, unstamped])
 @pytest.mark.parametrize("live", LIVES)
 def test_an_honest_row_is_what_its_entries_say(live: Callable[[Life], Life], stamp: Any) -> None:
     life = live(Life(stamp))
     assert differences(life.entries, life.stored) == []
 
 
-@pytest.mark.parametrize("stamp", [stamped, unstamped])
+@pytest.mark.parametrize("stamp", [stamp_events, unstamped])
 @pytest.mark.parametrize("live", LIVES)
 def test_a_row_is_still_that_when_its_content_was_erased(live: Callable[[Life], Life], stamp: Any) -> None:
     life = live(Life(stamp))
     bare = [entry._replace(salt=None, content=None) for entry in life.entries]
-    left = Stored(without_content(life.row, "ann", NOW), Payload())
+    left = Stored(erase_content(life.row, "ann", NOW), Payload())
     assert differences(bare, left) == []
 
 
@@ -247,7 +251,7 @@ def told(life: Life, **changes: Any) -> Stored:
     return life.stored._replace(payload=life.stored.payload._replace(**changes))
 
 
-OTHER = Decided("reject", "mallory", NOW + 5, "web", "No", "No")
+OTHER = DecisionRecord("reject", "mallory", NOW + 5, "web", "No", "No")
 ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
     ("status", lambda life: but(life, status="failed")),
     ("binding", lambda life: but(life, binding="f" * 64)),
@@ -328,7 +332,7 @@ def test_what_ended_with_somebody_who_was_removed_does_not_come_back() -> None:
     had = replace(life.row, votes=life.row.votes * 2, claimed_by="alice")
     assert fields(life.entries, Stored(had, life.stored.payload)) == {"votes", "votes.seats", "claimed_by"}
     bare = [entry._replace(salt=None, content=None) for entry in life.entries]
-    gone = without_content(had, "ann", NOW)
+    gone = erase_content(had, "ann", NOW)
     assert fields(bare, Stored(gone, Payload())) == {"votes"}, "who voted stays known when words are erased"
 
 
@@ -340,7 +344,7 @@ def test_an_allowed_call_has_the_window_of_its_terms() -> None:
 def test_an_erased_row_still_has_to_be_about_the_same_call_and_decided_by_the_same_people() -> None:
     life = whole(Life())
     bare = [entry._replace(salt=None, content=None) for entry in life.entries]
-    left = without_content(life.row, "ann", NOW)
+    left = erase_content(life.row, "ann", NOW)
     forged = replace(left, subject=left.subject._replace(requester="mallory"), decision=OTHER, votes=())
     told = {"subject", "decision.kind", "decision.by", "decision.at", "votes"}
     assert fields(bare, Stored(forged, Payload())) == told
@@ -352,8 +356,8 @@ def test_words_are_not_told_and_names_are() -> None:
     said = {each.field: str(each) for each in differences(life.entries, row)}
     assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
     assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."
-    assert str(Difference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
-    assert str(Difference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
+    assert str(RowDifference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
+    assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
 
 
 def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
@@ -372,27 +376,27 @@ def test_what_was_only_made_anew_is_not_stated() -> None:
     life = asked(Life(), ONE)
     same = replace(life.row, reminded=False)  # which is 0, and another object
     change = Change(same, (Event("thawed", "ada", {}, same.id),))
-    assert stamped(change, life.row) == change.events
+    assert stamp_events(change, life.row) == change.events
 
 
 def test_a_birth_states_what_its_kind_does_not_explain() -> None:
-    change = request(proposal(), ONE, at())
-    assert "row" not in stamped(change)[0].data
+    change = request_approval(proposal(), ONE, at())
+    assert "row" not in stamp_events(change)[0].data
     odd = change._replace(state=replace(change.state, claimed_by="ada"))
-    assert stamped(odd)[0].data["row"] == ["claimed_by"]
+    assert stamp_events(odd)[0].data["row"] == ["claimed_by"]
     plain = change._replace(state=replace(change.state))  # which gives every field its default
-    assert stamped(plain) == stamped(change)
+    assert stamp_events(plain) == stamp_events(change)
 
 
 def test_a_refusal_states_nothing() -> None:
     life = asked(Life(), ONE)
-    change = decide(life.row, Approve(Seen(life.row.args_sha256)), DAVE, at())
-    assert stamped(change, life.row) == change.events
-    assert stamped(Change(life.row)) == ()
+    change = decide(life.row, Approve(Acknowledgement(life.row.args_sha256)), DAVE, at())
+    assert stamp_events(change, life.row) == change.events
+    assert stamp_events(Change(life.row)) == ()
 
 
 def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
-    row = asked(Life(stamped), ONE).row
+    row = asked(Life(stamp_events), ONE).row
     subject = row.subject._replace(owner="agent:a", requester="ann", thread_id="")
     known = [[name, value] for name, value in subject._asdict().items() if value and name != "nonce"]
     wanted = digest(plain_json([row.id, row.created_at, known]).encode())
@@ -401,7 +405,7 @@ def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
 
 
 def test_the_owner_that_a_migration_gave_is_not_stated() -> None:
-    row = asked(Life(stamped), ONE).row
+    row = asked(Life(stamp_events), ONE).row
     nobody, anybody, agent = (replace(row, subject=row.subject._replace(owner=o)) for o in ("", "*", "agent:a"))
     assert subject_sha256(anybody) == subject_sha256(nobody) != subject_sha256(agent)
 
@@ -411,32 +415,32 @@ def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
     row, seq = life.stored, 5
 
     def found(stored: Stored, entries: Sequence[Entry]) -> set[str]:
-        expected = Expected()
+        expected = ExpectedRow()
         for entry in entries:
             expected.take(entry)
-        expected.state_before(seq, subject_sha256(row.approval), ONE.sha256, shown_sha256(row))
+        expected.state_before(seq, subject_sha256(row.approval), ONE.sha256, shown_texts_sha256(row))
         return {each.field for each in expected.differences(stored)}
 
     assert found(row, life.entries) == set()
     assert found(told(life, sentence="x"), life.entries) == {"shown"}
     assert found(but(life, terms=ASKED), life.entries) == {"terms"}
-    left = Stored(without_content(life.row, "ann", NOW), Payload())
+    left = Stored(erase_content(life.row, "ann", NOW), Payload())
     assert found(left, [entry._replace(salt=None, content=None) for entry in life.entries]) == set()
-    change = decide(life.row, Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",))), ALICE, at())
+    change = decide(life.row, Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",))), ALICE, at())
     assert change.error is not None
-    decision = Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",)))
-    life.stamp = stamped
+    decision = Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
+    life.stamp = stamp_events
     life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
     later = [life.entries[0], *(entry._replace(seq=entry.seq + 5) for entry in life.entries[1:])]
     assert found(life.stored, later) == set()
 
 
 def test_sets_and_tuples_are_spelled_as_json_spells_them() -> None:
-    assert as_json((frozenset({"b", "a"}), ("x",), 1)) == [["a", "b"], ["x"], 1]
+    assert to_json_value((frozenset({"b", "a"}), ("x",), 1)) == [["a", "b"], ["x"], 1]
 
 
 def test_an_entry_that_is_no_object_cannot_be_read() -> None:
     entry = asked(Life(), ONE).entries[0]
     for data in ("[]", "{} {}", "nonsense"):
         with pytest.raises(ValueError):
-            Expected().take(entry._replace(data=data))
+            ExpectedRow().take(entry._replace(data=data))

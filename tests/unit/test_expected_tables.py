@@ -12,18 +12,18 @@ import pytest
 from interlock.core.canonical import digest
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
-from interlock.core.identity import Key
-from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.identity import ApiKey
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Event
 from interlock.core.ledger.expected_tables import (
-    STATED,
+    STATED_KIND,
     ExpectedTables,
     FreezeRow,
     KeyRow,
     key_sha256,
     scope_sha256,
-    stating,
-    user_changed,
+    stated_event,
+    user_changed_event,
 )
 from interlock.core.pins import Pin
 from interlock.core.policy.policy import People
@@ -32,7 +32,7 @@ from interlock.core.ports import AgentVersion, PolicyVersion, User
 AT = 1_000
 BOB = User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
 AWAY = User("eve", "admin", away_until=AT + 5, away_to=People(frozenset({"bob"})))
-KEY = KeyRow(Key("k1", "default", "program", "agent", "", "ada", AT), "d" * 64)
+KEY = KeyRow(ApiKey("k1", "default", "program", "agent", "", "ada", AT), "d" * 64)
 POLICY = PolicyVersion(1, digest(b"rules: []"), "rules: []", "ada", AT, "needed")
 GRANT = Grant("g1", "default", "pay", "s" * 64, "bob", frozenset({"finance"}), "reviewer", AT, AT + 9, when="true")
 AGENT = AgentVersion("office", 1, "{}", "ada", AT)
@@ -63,14 +63,14 @@ KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(
 PINNED = event("tool_pinned", {"tool": "pay", "spec": digest(PIN.definition), "effect": "write", "agent": "office"})
 UNPINNED = event("tool_unpinned", {"tool": "pay", "spec": digest(PIN.definition)})
 FROZEN = event("frozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, {"reason": "Stop it."})
-ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN, PINNED)
+ALL = (user_changed_event(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN, PINNED)
 
 
 def chain(*events: Event) -> list[Entry]:
     entries: list[Entry] = []
     head = Head("default")
     for each in events:
-        entries.append(seal(each, head, AT, b"salt"))
+        entries.append(make_entry(each, head, AT, b"salt"))
         head = Head("default", entries[-1].seq, entries[-1].link, AT)
     return entries
 
@@ -235,8 +235,8 @@ def test_entries_of_earlier_versions_say_less() -> None:
 
 def test_a_person_who_is_away_or_was_removed_is_said_to_be() -> None:
     gone = but(AWAY, removed_at=7)
-    assert fields(expected(*chain(user_changed(AWAY, "ada"))), "users", "eve", AWAY) == set()
-    assert fields(expected(*chain(user_changed(gone, "ada"))), "users", "eve", AWAY) == {"removed_at"}
+    assert fields(expected(*chain(user_changed_event(AWAY, "ada"))), "users", "eve", AWAY) == set()
+    assert fields(expected(*chain(user_changed_event(gone, "ada"))), "users", "eve", AWAY) == {"removed_at"}
 
 
 def test_an_entry_of_another_kind_says_nothing() -> None:
@@ -248,7 +248,7 @@ def test_an_entry_of_another_kind_says_nothing() -> None:
 
 def stated(role: str = "reviewer", **more: tuple[str, ...]) -> Event:
     rows = {table: [row] for table, row in ROWS.items()}
-    return stating({**rows, "users": [("bob", but(BOB, role=role))]}, more)
+    return stated_event({**rows, "users": [("bob", but(BOB, role=role))]}, more)
 
 
 def born(seq_of: str = "a1") -> Event:
@@ -264,7 +264,7 @@ def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None
     assert fields(tables, "users", "bob", but(BOB, role="admin", email="")) == {"role", "email"}
     assert fields(expected(*bare(entries)), "users", "bob", but(BOB, email="")) == set(), "that was erased"
     assert json.loads(entries[1].data)["keys"]["k1"]["role"] == "agent"
-    assert entries[1].kind == STATED
+    assert entries[1].kind == STATED_KIND
 
 
 def verified(*entries: Entry) -> ExpectedTables:
@@ -276,7 +276,7 @@ def verified(*entries: Entry) -> ExpectedTables:
 def test_nothing_is_stated_twice_or_behind_entries_that_state_their_rows() -> None:
     again = chain(stated(), stated("admin"))
     assert fields(verified(*again), "users", "bob", BOB) == set()
-    late = chain(user_changed(BOB, "ada"), born(), stated("admin"))
+    late = chain(user_changed_event(BOB, "ada"), born(), stated("admin"))
     assert fields(verified(*late), "users", "bob", BOB) == set()
     assert verified(*late).stamped == 2
 
@@ -288,8 +288,8 @@ def joined(entries: Sequence[Entry], cut: int) -> ExpectedTables | None:
 
 @pytest.mark.parametrize("cut", range(6))
 def test_parts_give_what_the_whole_gives(cut: int) -> None:
-    changed = user_changed(but(BOB, role="admin"), "ada")
-    entries = chain(user_changed(BOB, "ada"), CREATED, stated(), changed, born())
+    changed = user_changed_event(but(BOB, role="admin"), "ada")
+    entries = chain(user_changed_event(BOB, "ada"), CREATED, stated(), changed, born())
     tables = joined(entries, cut)
     assert tables is not None
     assert fields(tables, "users", "bob", but(BOB, role="admin")) == set()
@@ -297,5 +297,5 @@ def test_parts_give_what_the_whole_gives(cut: int) -> None:
 
 
 def test_a_statement_that_does_not_count_has_all_read_in_order() -> None:
-    entries = chain(user_changed(BOB, "ada"), born(), stated("admin"))
+    entries = chain(user_changed_event(BOB, "ada"), born(), stated("admin"))
     assert joined(entries, 2) is None

@@ -6,20 +6,28 @@ from pathlib import Path
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.runtime.faults import FaultyConnection, InjectedFault, Point, around, failing, faulty, plan
+from interlock.runtime.faults import (
+    FaultPoint,
+    FaultyConnection,
+    InjectedFault,
+    connection_wrapper,
+    parse_fault_plan,
+    raise_faults_as,
+    with_fault_points,
+)
 
 
-def made(text: str) -> Point:
-    point = plan(text)
+def made(text: str) -> FaultPoint:
+    point = parse_fault_plan(text)
     assert point is not None
     return point
 
 
 def test_without_a_plan_nothing_is_wrapped() -> None:
-    assert plan("") is None
-    assert around(None, "anything", len) is len
-    assert failing(None, sqlite3.OperationalError) is None
-    assert faulty(None, {})(len) is len
+    assert parse_fault_plan("") is None
+    assert with_fault_points(None, "anything", len) is len
+    assert raise_faults_as(None, sqlite3.OperationalError) is None
+    assert connection_wrapper(None, {})(len) is len
 
 
 def test_a_plan_acts_at_the_point_with_its_number() -> None:
@@ -46,11 +54,11 @@ def test_a_delay_can_be_at_a_named_point() -> None:
 @pytest.mark.parametrize("text", ["kill", "kill:", "kill:x", "kill:x#", "delay:1", "delay:1:x", "trip:1"])
 def test_a_plan_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Misconfigured, match="fault plan"):
-        plan(text)
+        parse_fault_plan(text)
 
 
 def test_a_fault_at_a_database_looks_like_the_database_failing() -> None:
-    point = failing(made("raise:1"), sqlite3.OperationalError)
+    point = raise_faults_as(made("raise:1"), sqlite3.OperationalError)
     assert point is not None
     with pytest.raises(sqlite3.OperationalError, match="injected before it"):
         point("before it")

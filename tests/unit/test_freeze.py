@@ -8,34 +8,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.approval import execute
-from interlock.core.approval.propose import request
-from interlock.core.approval.timers import due_at
-from interlock.core.call import Caller, actor_of
+from interlock.core.approval.propose import request_approval
+from interlock.core.approval.timers import next_timer_at
+from interlock.core.call import Caller, agent_actor
 from interlock.core.errors import DeniedNow, Frozen, InvalidRequest
 from interlock.core.freeze import (
     SCOPES,
     Freeze,
-    ReadEntries,
-    Target,
+    FreezeTarget,
+    ReadEntryLimiter,
+    approval_target,
+    call_target,
     covers,
-    defer,
-    error_of,
-    key_of,
+    defer_deadlines,
+    find_active_freeze,
+    freeze_message,
+    frozen_error,
     make,
-    refusal,
     release,
+    runner_key_id,
     settle,
-    stopping,
-    target_of,
-    target_of_call,
 )
-from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Event
-from interlock.core.ledger.row_digests import stamped
-from interlock.core.policy.policy import Ask, Rung
+from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.policy.policy import Ask, EscalationStep
 from tests.unit.builders import LEASE, NOW, at, call, in_status, proposal, requested, stored
 
-TARGET = Target("default", ("boss", "bot"), "key1", "pay")
+TARGET = FreezeTarget("default", ("boss", "bot"), "key1", "pay")
 
 
 def freeze(scope: str = "workspace", name: str = "", **more: Any) -> Freeze:
@@ -86,35 +86,37 @@ def test_a_keys_freeze_covers_the_keys_of_its_chain() -> None:
 
 
 def test_the_key_of_a_start_is_in_the_name_of_its_attempt() -> None:
-    assert key_of("attempt:key1:a:b") == "key1"
-    assert key_of("runner:machine:1:2:3") == ""
+    assert runner_key_id("attempt:key1:a:b") == "key1"
+    assert runner_key_id("runner:machine:1:2:3") == ""
 
 
 def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
     approval = in_status("approved")
-    assert target_of(approval) == Target("default", ("helper",), "", "pay")
-    assert target_of(approval, "key1").key == "key1"
+    assert approval_target(approval) == FreezeTarget("default", ("helper",), "", "pay")
+    assert approval_target(approval, "key1").key == "key1"
     nested = replace(approval, subject=approval.subject._replace(agent_path=("a", "b")))
-    assert target_of(nested).agents == ("a", "b")
+    assert approval_target(nested).agents == ("a", "b")
     alone = replace(approval, subject=approval.subject._replace(agent=""))
-    assert target_of(alone).agents == ()
+    assert approval_target(alone).agents == ()
     caller = Caller(owner="key:key0", owners=frozenset({"key:key0"}), agents=("biller",), credential="key1")
     caller = replace(caller, root="key0")
-    told = target_of_call(call(caller=caller))
-    assert told == Target("default", ("helper", "biller"), "key1", "pay", frozenset({"key0"}))
-    assert target_of_call(call()) == Target("default", ("helper",), "", "pay")
+    told = call_target(call(caller=caller))
+    assert told == FreezeTarget("default", ("helper", "biller"), "key1", "pay", frozenset({"key0"}))
+    assert call_target(call()) == FreezeTarget("default", ("helper",), "", "pay")
     stored_one = requested(caller=caller).approval
-    assert target_of(stored_one) == Target("default", ("helper", "biller"), "", "pay", frozenset({"key0", "key1"}))
+    assert approval_target(stored_one) == FreezeTarget(
+        "default", ("helper", "biller"), "", "pay", frozenset({"key0", "key1"})
+    )
     for name in ("key0", "key1", "key2"):  # the first of its chain, the one that proposed it, the one that starts it
-        assert covers(freeze("key", name), target_of(stored_one, "key2"))
-    assert not covers(freeze("key", "key3"), target_of(stored_one, "key2"))
+        assert covers(freeze("key", name), approval_target(stored_one, "key2"))
+    assert not covers(freeze("key", "key3"), approval_target(stored_one, "key2"))
 
 
 # R59
 def test_only_a_freeze_that_is_on_stops() -> None:
     on, off = freeze("tool", "pay"), freeze(released_at=NOW)
-    assert stopping([off, on], TARGET) is on
-    assert stopping([off], TARGET) is None
+    assert find_active_freeze([off, on], TARGET) is on
+    assert find_active_freeze([off], TARGET) is None
 
 
 # R59
@@ -152,15 +154,15 @@ def test_a_freeze_that_makes_no_sense_is_refused(draft: Freeze) -> None:
 
 
 def test_who_is_stopped_is_told_by_whom_and_why() -> None:
-    assert refusal(freeze()) == "Frozen by ada (the workspace default): Stop."
-    assert refusal(freeze("tool", "pay")) == "Frozen by ada (the tool pay): Stop."
-    error = error_of(freeze(), "a1")
+    assert freeze_message(freeze()) == "Frozen by ada (the workspace default): Stop."
+    assert freeze_message(freeze("tool", "pay")) == "Frozen by ada (the tool pay): Stop."
+    error = frozen_error(freeze(), "a1")
     assert isinstance(error, Frozen)
     assert error.to_json().items() >= {"approval_id": "a1", "freeze_id": "f1", "reason": "Stop."}.items()
 
 
 # R59
-@pytest.mark.parametrize("stopped", [error_of(freeze(), "id"), DeniedNow("No.", reason="Why")])
+@pytest.mark.parametrize("stopped", [frozen_error(freeze(), "id"), DeniedNow("No.", reason="Why")])
 def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
     def start(status: str, **more: Any) -> Change[Any]:
         approval = in_status(status, **more)
@@ -182,7 +184,7 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
 def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
     running = in_status("running", runner="attempt:key:1")
     again = execute.start(
-        stored(running), "attempt:key:1", LEASE, "", at(), runner_is_dead=False, stopped=error_of(freeze(), "id")
+        stored(running), "attempt:key:1", LEASE, "", at(), runner_is_dead=False, stopped=frozen_error(freeze(), "id")
     )
     assert again.state is running
 
@@ -194,30 +196,30 @@ def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
 )
 def test_the_deadlines_of_what_is_covered_move_by_the_frozen_time(status: str, moves: int, starts: int | None) -> None:
     approval = in_status(status)
-    change = defer(approval, [freeze(at=NOW + 10)], at(NOW + 15))
+    change = defer_deadlines(approval, [freeze(at=NOW + 10)], at(NOW + 15))
     later = change.state
     assert later.expires_at == approval.expires_at + moves
     assert later.start_by == (None if starts is None else (approval.start_by or 0) + starts)
     assert (later.deferred, later.deferred_until, later.version) == (5, NOW + 15, approval.version + 1)
     assert change.events[0].data == {"by": 5, "expires_at": later.expires_at, "start_by": later.start_by}
-    assert defer(later, [freeze(at=NOW + 10)], at(NOW + 15)) == Change(later)
-    assert defer(approval, [freeze("tool", "other", at=NOW)], at(NOW + 15)) == Change(approval)
+    assert defer_deadlines(later, [freeze(at=NOW + 10)], at(NOW + 15)) == Change(later)
+    assert defer_deadlines(approval, [freeze("tool", "other", at=NOW)], at(NOW + 15)) == Change(approval)
 
 
 def test_what_has_ended_or_runs_is_not_deferred_unless_it_waits_for_another_start() -> None:
     for status in ("running", "succeeded", "unknown", "expired"):
         approval = in_status(status)
-        assert defer(approval, [freeze()], at(NOW + 9)) == Change(approval)
+        assert defer_deadlines(approval, [freeze()], at(NOW + 9)) == Change(approval)
     idempotent = in_status("running", idempotent=True)
-    later = defer(idempotent, [freeze()], at(NOW + 9)).state
-    assert (due_at(later) or 0) - (due_at(idempotent) or 0) == 9
+    later = defer_deadlines(idempotent, [freeze()], at(NOW + 9)).state
+    assert (next_timer_at(later) or 0) - (next_timer_at(idempotent) or 0) == 9
 
 
 def test_reminders_and_rungs_move_along() -> None:
-    terms = Ask(remind=(100,), ladder=(Rung(200),), expires_in=300)
+    terms = Ask(remind=(100,), ladder=(EscalationStep(200),), expires_in=300)
     approval = in_status("pending", terms=terms)
-    assert due_at(approval) == NOW + 100
-    assert due_at(defer(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200
+    assert next_timer_at(approval) == NOW + 100
+    assert next_timer_at(defer_deadlines(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200
 
 
 spans = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=4)
@@ -238,13 +240,13 @@ def test_frozen_time_counts_once_however_freezes_overlap_and_whenever_it_is_reck
             for each in frozen
             if each.at <= now
         ]
-        approval = defer(approval, known, at(now)).state
+        approval = defer_deadlines(approval, known, at(now)).state
     assert approval.deferred == sum(any(a <= t < a + b for a, b in found) for t in range(50))
 
 
 def test_a_flood_of_refused_reads_gets_few_entries() -> None:
-    entries = ReadEntries()
-    assert sum(entries.take(NOW) for _ in range(100)) == ReadEntries.A_MINUTE
+    entries = ReadEntryLimiter()
+    assert sum(entries.take(NOW) for _ in range(100)) == ReadEntryLimiter.A_MINUTE
     assert entries.take(NOW + 60_000)
 
 
@@ -255,7 +257,7 @@ def chain(*events: Event) -> list[Entry]:
     entries: list[Entry] = []
     head = Head("default")
     for number, event in enumerate(events):
-        entries.append(seal(event, head, NOW + number, b"0123456789abcdef"))
+        entries.append(make_entry(event, head, NOW + number, b"0123456789abcdef"))
         head = Head("default", entries[-1].seq, entries[-1].link, entries[-1].at)
     return entries
 
@@ -295,16 +297,16 @@ def test_a_start_between_frozen_and_unfrozen_breaks_a_law(scope: str, name: str)
 
 
 def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
-    alone = PROPOSED._replace(actor=actor_of(call(agent="")))
+    alone = PROPOSED._replace(actor=agent_actor(call(agent="")))
     for name in ("bot", "agent"):
         assert faults(alone, APPROVED, frozen("agent", name), STARTED) == []
-    named = PROPOSED._replace(actor=actor_of(call(agent="agent")))
+    named = PROPOSED._replace(actor=agent_actor(call(agent="agent")))
     assert faults(named, APPROVED, frozen("agent", "agent"), STARTED) == ["Started while it was frozen."]
 
 
 def born(**more: Any) -> Event:
     """The first entry of a call, with all that a program writes there."""
-    return stamped(request(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
+    return stamp_events(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
 
 
 # R59

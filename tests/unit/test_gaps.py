@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from interlock.core.ledger.chain import Entry
-from interlock.core.ledger.erasure import Gaps, Taken
+from interlock.core.ledger.erasure import ErasureTotal, ErasureTracker
 
 
 def erased(*ranges: tuple[int, int], seq: int = 100, actor: str = "ann") -> Entry:
@@ -13,13 +13,13 @@ def erased(*ranges: tuple[int, int], seq: int = 100, actor: str = "ann") -> Entr
     return Entry("default", seq, seq * 10, "erased", actor, "", json.dumps(data), "", "")
 
 
-def covered(gaps: Gaps) -> list[int]:
+def covered(gaps: ErasureTracker) -> list[int]:
     return [seq for seq in range(1, 30) if gaps.covers(seq)]
 
 
 # R49
 def test_what_lies_between_two_ranges_is_not_covered() -> None:
-    gaps = Gaps()
+    gaps = ErasureTracker()
     assert covered(gaps) == []
     assert gaps.note(erased((10, 12), (1, 3), (5, 5), (6, 7), (2, 3), (11, 14))) == ""
     assert covered(gaps) == [1, 2, 3, 5, 6, 7, 10, 11, 12, 13, 14]
@@ -27,7 +27,7 @@ def test_what_lies_between_two_ranges_is_not_covered() -> None:
 
 # R49
 def test_a_later_erasure_counts_though_somebody_has_looked_before() -> None:
-    gaps, later = Gaps(), Gaps()
+    gaps, later = ErasureTracker(), ErasureTracker()
     gaps.note(erased((1, 2)))
     assert covered(gaps) == [1, 2]
     gaps.note(erased((4, 4)))
@@ -37,14 +37,14 @@ def test_a_later_erasure_counts_though_somebody_has_looked_before() -> None:
     gaps.join(later)
     assert covered(gaps) == [1, 2, 4, 6, 8, 9]
     assert gaps.summary() == (
-        Taken("person", "ann", 5, 6, 3, 1_000, 3_000),
-        Taken("person", "bob", 1, 2, 1, 2_000, 2_000),
+        ErasureTotal("person", "ann", 5, 6, 3, 1_000, 3_000),
+        ErasureTotal("person", "bob", 1, 2, 1, 2_000, 2_000),
     )
 
 
 # R49
 def test_neighbours_that_nobody_explains_are_one_fault() -> None:
-    gaps = Gaps()
+    gaps = ErasureTracker()
     gaps.missing.extend([1, 2, 3, 5, 6, 8])
     gaps.note(erased((6, 6)))
     assert list(gaps.unexplained()) == [(1, 3), (5, 5), (8, 8)]

@@ -18,17 +18,17 @@ from interlock.core.grant import (
     MAX_USES,
     Amounts,
     Grant,
-    affords,
+    check_budget_argument,
     covers,
     covers_all,
-    fits,
+    has_budget_for,
+    is_usable,
     make,
     revoke,
     state_at,
-    usable,
     use,
 )
-from interlock.core.ledger.event import TIME
+from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.ledger.expected_tables import scope_sha256
 from interlock.core.policy.policy import Ask, Condition, Facts, People, Stage
 from tests.unit.builders import (
@@ -121,7 +121,7 @@ def test_a_grant_begins_with_its_whole_budget_in_one_spelling() -> None:
         AGENT,
         Reviewer("rita", "user"),
         Reviewer("policy", "admin"),
-        Reviewer(TIME, "admin"),
+        Reviewer(SYSTEM_ACTOR, "admin"),
         Reviewer("agent:helper", "admin"),
         Reviewer("runner:host:1", "admin"),
         Reviewer("", "admin"),
@@ -178,15 +178,17 @@ def test_a_budget_has_to_be_countable_with_its_tool() -> None:
     closed = {"type": "object", "properties": {"amount": {}, "card": {}}, "additionalProperties": False}
     spec = ToolSpec("pay", "write", schema=closed, secret=("/card/*", "pin"))
     for place in ("amount", "/amount", "/card", ""):
-        fits(replace(DRAFT, budget_of=place), spec)
-    fits(replace(DRAFT, budget_of="anything"), PAY)
+        check_budget_argument(replace(DRAFT, budget_of=place), spec)
+    check_budget_argument(replace(DRAFT, budget_of="anything"), PAY)
     with pytest.raises(InvalidRequest, match=r"no argument 'amont' to count .* amount, card"):
-        fits(replace(DRAFT, budget_of="/amont"), spec)
+        check_budget_argument(replace(DRAFT, budget_of="/amont"), spec)
     for place in ("/card/limit", "/card/limit/net"):
         with pytest.raises(InvalidRequest, match="is secret"):
-            fits(replace(DRAFT, budget_of=place), spec)
+            check_budget_argument(replace(DRAFT, budget_of=place), spec)
     with pytest.raises(InvalidRequest, match="There are: none"):
-        fits(replace(DRAFT, budget_of="x"), ToolSpec("t", schema={"properties": {}, "additionalProperties": False}))
+        check_budget_argument(
+            replace(DRAFT, budget_of="x"), ToolSpec("t", schema={"properties": {}, "additionalProperties": False})
+        )
 
 
 # --- revoking and using
@@ -219,12 +221,12 @@ def test_a_second_revocation_changes_nothing() -> None:
 
 # R51
 def test_a_grant_is_usable_within_its_time_and_uses() -> None:
-    assert usable(GRANT, NOW + DAY - 1)
-    assert not usable(GRANT, NOW + DAY)
-    assert not usable(replace(GRANT, revoked_at=NOW), NOW)
-    assert usable(replace(GRANT, max_uses=2, uses=1), NOW)
-    assert not usable(replace(GRANT, max_uses=2, uses=2), NOW)
-    assert usable(replace(GRANT, uses=10**6), NOW), "without a limit there is none"
+    assert is_usable(GRANT, NOW + DAY - 1)
+    assert not is_usable(GRANT, NOW + DAY)
+    assert not is_usable(replace(GRANT, revoked_at=NOW), NOW)
+    assert is_usable(replace(GRANT, max_uses=2, uses=1), NOW)
+    assert not is_usable(replace(GRANT, max_uses=2, uses=2), NOW)
+    assert is_usable(replace(GRANT, uses=10**6), NOW), "without a limit there is none"
 
 
 # R51
@@ -263,8 +265,8 @@ def test_amounts_are_added_up_exactly() -> None:
     for amount in (0.1, 0.2, 10, 0):
         grant = use(grant, amounts(amount), at())
     assert (grant.uses, grant.spent, grant.budget_left) == (4, "10.3", "0.2")
-    assert affords(grant, amounts(0.2))
-    assert not affords(grant, amounts(0.2000000000000001))
+    assert has_budget_for(grant, amounts(0.2))
+    assert not has_budget_for(grant, amounts(0.2000000000000001))
     with pytest.raises(Conflict):
         use(grant, amounts(0.21), at())
     assert state_at(use(grant, amounts(0.2), at()), NOW) == "used up"
@@ -273,13 +275,13 @@ def test_amounts_are_added_up_exactly() -> None:
 # R51
 @pytest.mark.parametrize("amount", [-1, -0.01, True, False, None, "5", [5], {"net": 5}, 10.51, 11, 10**39, 1e300])
 def test_an_amount_that_cannot_be_counted_or_afforded_is_not_covered(amount: object) -> None:
-    assert not affords(BUDGET, amounts(amount))
-    assert affords(GRANT, amounts(amount)), "without a budget any will do"
+    assert not has_budget_for(BUDGET, amounts(amount))
+    assert has_budget_for(GRANT, amounts(amount)), "without a budget any will do"
 
 
 # R51
 def test_a_missing_amount_is_not_covered() -> None:
-    assert not affords(BUDGET, NOTHING)
+    assert not has_budget_for(BUDGET, NOTHING)
     with pytest.raises(Conflict):
         use(BUDGET, NOTHING, at())
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from interlock.core.ledger.chain import Head
-from interlock.core.ledger.checkpoint import SignedHead, fingerprint, read_head, sign
+from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, read_head, sign
 
 HEAD = Head("default", 3, "aa", 9)
 KEY = "ab" * 32
@@ -31,7 +31,7 @@ def test_the_signature_is_over_all_the_other_members() -> None:
     signed = sign(HEAD, Pen(), 10)
     body = signed.to_json()
     covered = (
-        f'{{"at":9,"fingerprint":"{fingerprint(KEY)}","key":"{KEY}","link":"aa","seq":3,'
+        f'{{"at":9,"fingerprint":"{key_fingerprint(KEY)}","key":"{KEY}","link":"aa","seq":3,'
         '"signed_at":10,"workspace":"default"}'
     )
     assert body.pop("signature") == f"signed {covered}"
@@ -47,8 +47,8 @@ def test_what_is_printed_is_what_is_read() -> None:
 
 # R49
 def test_a_fingerprint_is_the_beginning_of_a_digest_of_the_key() -> None:
-    assert fingerprint("") == "e3b0c44298fc1c14"
-    assert len({fingerprint(KEY), fingerprint("00" * 32)}) == 2
+    assert key_fingerprint("") == "e3b0c44298fc1c14"
+    assert len({key_fingerprint(KEY), key_fingerprint("00" * 32)}) == 2
 
 
 SIGNED = sign(HEAD, Pen(), 10).to_json()
@@ -70,8 +70,8 @@ SIGNED = sign(HEAD, Pen(), 10).to_json()
         {**SIGNED, "seq": None},
         {**SIGNED, "signed_at": "now"},
         {**SIGNED, "signature": None},
-        {**SIGNED, "fingerprint": fingerprint("00" * 32)},
-        {**SIGNED, "key": "", "fingerprint": fingerprint("")},
+        {**SIGNED, "fingerprint": key_fingerprint("00" * 32)},
+        {**SIGNED, "key": "", "fingerprint": key_fingerprint("")},
         {name: value for name, value in SIGNED.items() if name != "signature"},
     ],
 )

@@ -9,14 +9,16 @@ import pytest
 import typer
 
 from interlock.cli import app
-from interlock.cli.commands.hook import Setup, setup_of
+from interlock.cli.commands.hook import HookCommandOptions, parse_options
 
 
 def test_options_are_read() -> None:
     words = ["--reads", "Read,Glob", "--wait=20s", "--pass-reads", "--notes", "notes", "--database", "sqlite:///a.db"]
-    want = Setup(database="sqlite:///a.db", reads="Read,Glob", wait="20s", pass_reads=True, notes=Path("notes"))
-    assert setup_of(words) == want
-    assert setup_of([]) == Setup()
+    want = HookCommandOptions(
+        database="sqlite:///a.db", reads="Read,Glob", wait="20s", pass_reads=True, notes=Path("notes")
+    )
+    assert parse_options(words) == want
+    assert parse_options([]) == HookCommandOptions()
 
 
 @pytest.mark.parametrize(
@@ -24,12 +26,12 @@ def test_options_are_read() -> None:
     [["--help"], ["--json"], ["extra"], ["--wait"], ["--wait", "--reads"], ["--pass-reads=yes"], ["--reads", "a\nb"]],
 )
 def test_what_is_not_plain_is_left_to_the_parser_of_all_commands(words: list[str]) -> None:
-    assert setup_of(words) is None
+    assert parse_options(words) is None
 
 
 def test_both_know_the_same_options_with_the_same_defaults() -> None:
     command = typer.main.get_group(app).commands["hook"]
-    ours = {each.name: each.default for each in dataclasses.fields(Setup)}
+    ours = {each.name: each.default for each in dataclasses.fields(HookCommandOptions)}
     theirs = {each.name: each.default for each in command.params if each.name not in ("json", "help")}
     assert theirs == ours
 

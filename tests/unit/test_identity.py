@@ -7,25 +7,25 @@ import pytest
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden, InvalidRequest, RecentSignInRequired
 from interlock.core.identity import (
-    RECENT,
+    RECENT_SIGN_IN,
     ROLES,
-    Bindings,
-    Key,
+    ApiKey,
+    KeyBindings,
     Principal,
+    agents_owner,
     check_bindings,
     check_email,
-    check_lends,
+    check_full_rights,
+    check_may_delegate,
     check_name,
     check_names,
     check_own_key,
     check_person_name,
-    check_recent,
+    check_recent_sign_in,
     check_role,
-    check_whole,
     check_workspace,
     is_name,
-    lesser,
-    owner_of,
+    lesser_role,
 )
 
 
@@ -55,7 +55,7 @@ def test_no_two_sets_of_agents_own_the_same_calls() -> None:
     assert len(set(owners)) == len(sets)
     one = Principal("default", "k", "agent", agents=("a|b",), credential="ilk_1")
     assert one.owners == {"agent:a\\|b", "key:ilk_1"}
-    assert owner_of("b", "a") == "agent:a|b"
+    assert agents_owner("b", "a") == "agent:a|b"
 
 
 def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
@@ -66,7 +66,7 @@ def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
 
 
 def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
-    key = Key("ilk_a", "default", "bot", "agent", "", "ada", 0)
+    key = ApiKey("ilk_a", "default", "bot", "agent", "", "ada", 0)
     assert key.counts_at(10**15)
     assert [replace(key, expires_at=5).counts_at(now) for now in (4, 5)] == [True, False]
     assert not replace(key, revoked_at=1).counts_at(0)
@@ -86,23 +86,23 @@ def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
 def test_a_key_that_may_say_any_name_is_unbound(
     role: str, agents: tuple[str, ...], requester: str, unbound: bool
 ) -> None:
-    key = Key("ilk_a", "default", "bot", role, "", "ada", 0, agents=agents, requester=requester)
+    key = ApiKey("ilk_a", "default", "bot", role, "", "ada", 0, agents=agents, requester=requester)
     assert key.is_unbound is unbound
 
 
 def test_only_an_agents_key_is_bound_and_only_to_what_can_be_seen() -> None:
-    check_bindings("agent", Bindings(("office",), ("mail_*",), "bob", 0, 10**9))
-    check_bindings("viewer", Bindings())
+    check_bindings("agent", KeyBindings(("office",), ("mail_*",), "bob", 0, 10**9))
+    check_bindings("viewer", KeyBindings())
     for role, wrong in [
-        ("viewer", Bindings(("office",))),
-        ("viewer", Bindings(pending=0)),
-        ("agent", Bindings(per_minute=-1)),
-        ("agent", Bindings(pending=10**9 + 1)),
-        ("agent", Bindings((" ",))),
-        ("agent", Bindings((), ("",))),
-        ("agent", Bindings((), ("a\u202eb",))),
-        ("agent", Bindings((), ("x",) * 65)),
-        ("agent", Bindings(requester="policy")),
+        ("viewer", KeyBindings(("office",))),
+        ("viewer", KeyBindings(pending=0)),
+        ("agent", KeyBindings(per_minute=-1)),
+        ("agent", KeyBindings(pending=10**9 + 1)),
+        ("agent", KeyBindings((" ",))),
+        ("agent", KeyBindings((), ("",))),
+        ("agent", KeyBindings((), ("a\u202eb",))),
+        ("agent", KeyBindings((), ("x",) * 65)),
+        ("agent", KeyBindings(requester="policy")),
     ]:
         with pytest.raises(InvalidRequest):
             check_bindings(role, wrong)
@@ -117,20 +117,20 @@ def test_nobody_is_called_as_a_requester_can_be_said() -> None:
 
 def test_a_sign_in_is_recent_for_five_minutes_and_keys_have_none() -> None:
     bob = Principal("default", "bob", "admin", via="web", signed_in_at=1_000)
-    check_recent(bob, 1_000 + RECENT)
+    check_recent_sign_in(bob, 1_000 + RECENT_SIGN_IN)
     with pytest.raises(RecentSignInRequired, match="Sign in again"):
-        check_recent(bob, 1_001 + RECENT)
-    check_recent(Principal("default", "bob", "admin"), 10**15)
+        check_recent_sign_in(bob, 1_001 + RECENT_SIGN_IN)
+    check_recent_sign_in(Principal("default", "bob", "admin"), 10**15)
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("other", ROLES)
 def test_of_two_roles_the_one_with_fewer_rights_counts(role: str, other: str) -> None:  # R48
-    assert ROLES.index(lesser(role, other)) == min(ROLES.index(role), ROLES.index(other))
+    assert ROLES.index(lesser_role(role, other)) == min(ROLES.index(role), ROLES.index(other))
 
 
 def test_a_role_that_nobody_knows_has_no_rights() -> None:  # R48
-    assert lesser("root", "admin") == lesser("admin", "root") == "agent"
+    assert lesser_role("root", "admin") == lesser_role("admin", "root") == "agent"
     check_role("admin")
     with pytest.raises(InvalidRequest, match="There is no role 'root'"):
         check_role("root")
@@ -191,7 +191,7 @@ def persons(role: str, person_role: str = "admin", **more: int) -> Principal:
 @pytest.mark.parametrize("role", ROLES[1:])
 @pytest.mark.parametrize("other", ROLES[1:])
 def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: str) -> None:
-    key = Key("ilk_other", "default", "laptop", other, "ada", "ada", 0)
+    key = ApiKey("ilk_other", "default", "laptop", other, "ada", "ada", 0)
     if ROLES.index(other) > ROLES.index(role):
         with pytest.raises(Forbidden, match="cannot rotate or end one for more"):
             check_own_key(persons(role), key)
@@ -200,7 +200,7 @@ def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: st
 
 
 def test_a_key_reaches_itself_and_a_session_every_key() -> None:
-    mine = Key("ilk_mine", "default", "laptop", "admin", "ada", "ada", 0)
+    mine = ApiKey("ilk_mine", "default", "laptop", "admin", "ada", "ada", 0)
     other = replace(mine, id="ilk_other")
     demoted = persons("viewer", "viewer")  # of somebody who was an admin once
     check_own_key(demoted, mine)
@@ -210,17 +210,17 @@ def test_a_key_reaches_itself_and_a_session_every_key() -> None:
 
 
 def test_what_concerns_the_person_takes_a_session_or_a_key_of_their_role() -> None:
-    check_whole(persons("admin"))
-    check_whole(Principal("default", "ada", "admin", via="web"))
+    check_full_rights(persons("admin"))
+    check_full_rights(Principal("default", "ada", "admin", via="web"))
     with pytest.raises(Forbidden, match="a key for a reviewer, and are admin here"):
-        check_whole(persons("reviewer"))
+        check_full_rights(persons("reviewer"))
 
 
 def test_nobody_lends_what_they_do_not_have() -> None:
-    check_lends(persons("reviewer", "reviewer"), 10**15)
-    check_lends(persons("reviewer", "reviewer", expires_at=1_000), 1_000)
-    check_lends(persons("reviewer", "reviewer", expires_at=1_000), None)
+    check_may_delegate(persons("reviewer", "reviewer"), 10**15)
+    check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), 1_000)
+    check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), None)
     with pytest.raises(Forbidden, match="ends before that"):
-        check_lends(persons("reviewer", "reviewer", expires_at=1_000), 1_001)
+        check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), 1_001)
     with pytest.raises(Forbidden, match="Viewers decide nothing"):
-        check_lends(persons("viewer", "viewer"), None)
+        check_may_delegate(persons("viewer", "viewer"), None)

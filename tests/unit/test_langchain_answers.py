@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
-from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
+from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond
 from interlock.core.errors import InvalidDecision
-from interlock.integrations.langchain.interrupts import Mark, Question, coerced, decision_of, mark_of, sentence_of
+from interlock.integrations.langchain.interrupts import (
+    InterruptMark,
+    InterruptRequest,
+    coerce_arguments,
+    parse_decision,
+    read_mark,
+    safe_sentence,
+)
 
 SCHEMA = {
     "type": "object",
@@ -33,8 +40,8 @@ SCHEMA = {
     "$defs": {"Level": {"type": "integer", "enum": [1, 2]}, "Loop": {"$ref": "#/$defs/Loop"}},
 }
 SPEC = ToolSpec("send_mail", "write", SCHEMA)
-SHOWN = Mark("approval-1", "a" * 64, 0)
-SEEN = Seen("a" * 64)
+SHOWN = InterruptMark("approval-1", "a" * 64, 0)
+SEEN = Acknowledgement("a" * 64)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["type", "args"]), inner),
@@ -69,7 +76,7 @@ JSON = st.recursive(
     ],
 )
 def test_a_text_is_read_as_what_the_schema_asks_for_and_else_left_alone(name: str, sent: object, read: object) -> None:
-    assert coerced({name: sent}, SCHEMA) == {name: read}
+    assert coerce_arguments({name: sent}, SCHEMA) == {name: read}
 
 
 # R16
@@ -95,7 +102,7 @@ def test_a_text_is_read_as_what_the_schema_asks_for_and_else_left_alone(name: st
     ],
 )
 def test_both_shapes_say_the_same_four_things(answer: object, decision: object) -> None:
-    assert decision_of(answer, SPEC, SHOWN) == decision
+    assert parse_decision(answer, SPEC, SHOWN) == decision
 
 
 # R16
@@ -127,13 +134,13 @@ def test_both_shapes_say_the_same_four_things(answer: object, decision: object) 
 )
 def test_what_is_not_exactly_one_decision_about_this_call_decides_nothing(answer: object) -> None:
     with pytest.raises(InvalidDecision, match="Nothing was decided"):
-        decision_of(answer, SPEC, SHOWN)
+        parse_decision(answer, SPEC, SHOWN)
 
 
 @given(JSON)
 def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: Any) -> None:
     try:
-        decision = decision_of(answer, SPEC, SHOWN)
+        decision = parse_decision(answer, SPEC, SHOWN)
     except InvalidDecision:
         return
     inner = answer.get("decisions", answer) if isinstance(answer, dict) else answer
@@ -144,13 +151,13 @@ def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: 
 # R16
 @pytest.mark.parametrize("shape", ["hitl", "legacy"])
 def test_what_was_shown_is_known_again_in_either_shape(shape: Any) -> None:
-    question = Question("approval-1", "a" * 64, SPEC, {"count": 1}, "Send?", 2)
-    assert mark_of(question.value(shape)) == Mark("approval-1", "a" * 64, 2)
+    question = InterruptRequest("approval-1", "a" * 64, SPEC, {"count": 1}, "Send?", 2)
+    assert read_mark(question.value(shape)) == InterruptMark("approval-1", "a" * 64, 2)
 
 
 def test_only_the_decisions_that_the_tool_takes_are_offered() -> None:
     spec = ToolSpec("send_mail", "write", decisions=("approve", "reject"))
-    question = Question("approval-1", "a" * 64, spec, {}, "Send?")
+    question = InterruptRequest("approval-1", "a" * 64, spec, {}, "Send?")
     assert question.value("hitl")["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
     allowed = {"allow_accept": True, "allow_ignore": True, "allow_respond": False, "allow_edit": False}
     assert question.value("legacy")[0]["config"] == allowed
@@ -158,7 +165,7 @@ def test_only_the_decisions_that_the_tool_takes_are_offered() -> None:
 
 @pytest.mark.parametrize("value", [None, "Really?", [], [1, 2], {"approval_id": 1}, {"approval_id": "approval-1"}])
 def test_an_interrupt_that_is_somebody_elses_has_no_mark(value: object) -> None:
-    assert mark_of(value) is None
+    assert read_mark(value) is None
 
 
 @pytest.mark.parametrize(
@@ -178,4 +185,4 @@ def test_an_interrupt_that_is_somebody_elses_has_no_mark(value: object) -> None:
     ],
 )
 def test_an_argument_makes_no_markup_and_no_line_in_what_front_ends_show(to: str, shown: str) -> None:
-    assert sentence_of(ToolSpec("send_mail", "write", describe="Mail {to}?"), {"to": to}) == shown
+    assert safe_sentence(ToolSpec("send_mail", "write", describe="Mail {to}?"), {"to": to}) == shown

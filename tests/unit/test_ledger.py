@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from interlock.core.approval.approval import Approval, cancel, decide, delegate, resolve_unknown, undo
 from interlock.core.approval.discussion import ask, claim, comment, release, reply
 from interlock.core.approval.execute import abandon, finish, start
-from interlock.core.approval.propose import allow, request
-from interlock.core.approval.timers import tick
+from interlock.core.approval.propose import allow, request_approval
+from interlock.core.approval.timers import fire_next_timer
 from interlock.core.canonical import canonical
-from interlock.core.ledger.chain import GENESIS, Entry, Head, Verifier, linked, seal, skeleton
+from interlock.core.ledger.chain import GENESIS, Entry, Head, Verifier, hash_link, make_entry, skeleton
 from interlock.core.ledger.event import Change, Event, Payload
-from interlock.core.ledger.invariants import Fault
-from interlock.core.policy.policy import Allow, Ask, Rung, Stage
+from interlock.core.ledger.invariants import Violation
+from interlock.core.policy.policy import Allow, Ask, EscalationStep, Stage
 from tests.unit.builders import (
     ADMIN,
     ALICE,
@@ -53,7 +53,7 @@ def chain(*events: Event, workspace: str = "default") -> list[Entry]:
     entries: list[Entry] = []
     head = Head(workspace)
     for number, event in enumerate(events):
-        entry = seal(event, head, NOW + number, SALT + bytes([number]))
+        entry = make_entry(event, head, NOW + number, SALT + bytes([number]))
         head = Head(workspace, entry.seq, entry.link, entry.at)
         entries.append(entry)
     return entries
@@ -108,14 +108,14 @@ ALTERED_LINK = "The entry was altered, or one before it was: its link does not f
 def test_an_entry_is_linked_to_the_one_before_it() -> None:
     first, second = chain(PROPOSED, APPROVED)
     assert (first.seq, second.seq, first.workspace) == (1, 2, "default")
-    assert first.link == linked(GENESIS, body_of(first))
-    assert second.link == linked(first.link, body_of(second))
+    assert first.link == hash_link(GENESIS, body_of(first))
+    assert second.link == hash_link(first.link, body_of(second))
     assert second.link == sha256(first.link.encode() + body_of(second)).hexdigest()
 
 
 # R49: spelled out, so that a record of today can be verified in years
 def test_the_first_link_is_made_of_these_very_bytes() -> None:
-    entry = seal(Event("run_closed", "r1", {"run": "r"}), Head("default"), 7, SALT)
+    entry = make_entry(Event("run_closed", "r1", {"run": "r"}), Head("default"), 7, SALT)
     body = (
         b'{"actor":"r1","approval":"","at":7,"data":{"run":"r"},'
         b'"digest":"","kind":"run_closed","seq":1,"workspace":"default"}'
@@ -136,7 +136,7 @@ def body_of(entry: Entry) -> bytes:
     ),
 )
 def test_what_is_hashed_is_canonical_json(name: str, when: int, data: dict[str, object]) -> None:
-    entry = seal(Event(name, name, data, name, {"c": name}), Head(name), when, SALT)
+    entry = make_entry(Event(name, name, data, name, {"c": name}), Head(name), when, SALT)
     content = canonical({"c": name})
     expected = {
         "actor": name,
@@ -154,7 +154,7 @@ def test_what_is_hashed_is_canonical_json(name: str, when: int, data: dict[str, 
 
 # R49
 def test_an_entry_without_content_has_no_digest_and_keeps_no_salt() -> None:
-    entry = seal(Event("run_closed", "r1", {}), Head("w", 4, "f" * 64, 9), NOW, SALT)
+    entry = make_entry(Event("run_closed", "r1", {}), Head("w", 4, "f" * 64, 9), NOW, SALT)
     assert (entry.seq, entry.digest, entry.salt, entry.content) == (5, "", None, None)
 
 
@@ -193,10 +193,10 @@ def lived(first: Change[Approval], *verbs: Callable[[Approval], Change[Approval]
 
 
 def asked(terms: Ask = Ask(), **more: object) -> Change[Approval]:  # noqa: B008  frozen
-    return request(proposal(**more), terms, at())
+    return request_approval(proposal(**more), terms, at())
 
 
-LADDER = Ask("r", (Stage(FINANCE),), ladder=(Rung(1, users("dave")),), remind=(2,))
+LADDER = Ask("r", (Stage(FINANCE),), ladder=(EscalationStep(1, users("dave")),), remind=(2,))
 LIVES: dict[str, Life] = {
     "approved, run and done": lambda: lived(
         asked(),
@@ -224,15 +224,15 @@ LIVES: dict[str, Life] = {
     "delegated, escalated, reminded, refused and expired": lambda: lived(
         asked(LADDER),
         lambda a: delegate(a, users("carol"), ALICE, at()),
-        lambda a: tick(a, at(NOW + 1)),
-        lambda a: tick(a, at(NOW + 2)),
+        lambda a: fire_next_timer(a, at(NOW + 1)),
+        lambda a: fire_next_timer(a, at(NOW + 2)),
         lambda a: decide(a, approve(a), ADMIN, at()),
-        lambda a: tick(a, at(NOW + 10**9)),
+        lambda a: fire_next_timer(a, at(NOW + 10**9)),
     ),
     "approved by time and lapsed": lambda: lived(
         asked(Ask(stages=(Stage(FINANCE, 2),), on_expiry="approve")),
-        lambda a: tick(a, at(NOW + 10**9)),
-        lambda a: tick(a, at(NOW + 2 * 10**9)),
+        lambda a: fire_next_timer(a, at(NOW + 10**9)),
+        lambda a: fire_next_timer(a, at(NOW + 2 * 10**9)),
     ),
     "lost, finished late and resolved": lambda: lived(
         allow(proposal(), Allow(), at()),
@@ -307,13 +307,13 @@ def test_altered_content_is_found(number: int) -> None:
     old = MIXED[number]
     for fields in ({"content": b'{"via":"mail"}'}, {"salt": b"pepper"}, {"content": b""}):
         forged = [*MIXED[:number], old._replace(**fields), *MIXED[number + 1 :]]
-        assert verify(forged).faults == [Fault(old.seq, "The content of the entry was altered.")]
+        assert verify(forged).faults == [Violation(old.seq, "The content of the entry was altered.")]
 
 
 # R49
 def test_content_cannot_be_added_where_there_was_none() -> None:
     forged = [*MIXED[:-1], MIXED[-1]._replace(content=b"{}", salt=SALT)]
-    assert verify(forged).faults == [Fault(6, "Content was added to an entry that had none.")]
+    assert verify(forged).faults == [Violation(6, "Content was added to an entry that had none.")]
 
 
 # R49
@@ -336,7 +336,7 @@ def test_every_swap_is_found(number: int) -> None:
 @pytest.mark.parametrize("number", range(len(MIXED) + 1))
 def test_every_insertion_is_found(number: int) -> None:
     before = head_of(MIXED[:number]) if number else Head("default")
-    extra = seal(event("voted", "pending"), before, before.at, SALT)
+    extra = make_entry(event("voted", "pending"), before, before.at, SALT)
     forged = [*MIXED[:number], extra, *MIXED[number:]]
     assert verify(forged, kept=head_of(MIXED)).faults
 
@@ -385,17 +385,17 @@ def test_the_chain_of_another_workspace_is_not_this_ones() -> None:
 @pytest.mark.parametrize("seq", [0, 1, 2, 8])
 def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: int) -> None:
     (first,) = chain(PROPOSED)
-    second = seal(APPROVED, Head("default", seq, first.link, first.at), NOW, SALT)
+    second = make_entry(APPROVED, Head("default", seq, first.link, first.at), NOW, SALT)
     found = verify([first, second]).faults
-    assert found == ([] if seq == 1 else [Fault(seq + 1, "Entry 2 is missing or out of order.")])
+    assert found == ([] if seq == 1 else [Violation(seq + 1, "Entry 2 is missing or out of order.")])
 
 
 # R49
 def test_time_that_runs_backwards_is_found() -> None:
-    first = seal(PROPOSED, Head("default"), NOW, SALT)
-    second = seal(APPROVED, head_of([first]), NOW - 1, SALT)
-    assert verify([first, second]).faults == [Fault(2, "Time runs backwards.")]
-    assert verify([first, seal(APPROVED, head_of([first]), NOW, SALT)]).faults == []
+    first = make_entry(PROPOSED, Head("default"), NOW, SALT)
+    second = make_entry(APPROVED, head_of([first]), NOW - 1, SALT)
+    assert verify([first, second]).faults == [Violation(2, "Time runs backwards.")]
+    assert verify([first, make_entry(APPROVED, head_of([first]), NOW, SALT)]).faults == []
 
 
 # --- erasure
@@ -444,7 +444,7 @@ def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
 def test_content_without_its_salt_is_gone_too() -> None:
     kept = [MIXED[0]._replace(salt=None), MIXED[1]._replace(content=None), *MIXED[2:]]
     found = "The contents of the entries 1 to 2 are gone and nothing says who erased them."
-    assert verify(kept).faults == [Fault(1, found)]
+    assert verify(kept).faults == [Violation(1, found)]
 
 
 # R49
@@ -457,7 +457,7 @@ def test_content_that_was_kept_before_it_was_erased_is_no_fault() -> None:
 def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) -> None:
     entries = chain(*TOLD, erased(*ranges), *TOLD[:1])
     found = verify(without_content(entries, {1})).faults
-    assert found[0] == Fault(7, "The entry names entries as erased that do not come before it.")
+    assert found[0] == Violation(7, "The entry names entries as erased that do not come before it.")
     assert found[1].seq == 1, "and so it covers nothing"
 
 
@@ -481,9 +481,9 @@ def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) ->
 def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
     entries = chain(*TOLD[:2], erased([1, 1]))
     last = entries[-1]
-    forged = last._replace(data=data, link=linked(entries[-2].link, skeleton(*last[:6], data, last.digest)))
+    forged = last._replace(data=data, link=hash_link(entries[-2].link, skeleton(*last[:6], data, last.digest)))
     found = verify([*entries[:-1], forged]).faults
-    assert found == [Fault(3, "The entry does not say in the known form what was erased.")]
+    assert found == [Violation(3, "The entry does not say in the known form what was erased.")]
 
 
 # R49
@@ -491,7 +491,7 @@ def test_an_erasure_does_not_belong_to_an_approval() -> None:
     stray = erased([1, 1])._replace(approval_id="a1")
     entries = chain(PROPOSED, stray)
     found = verify(without_content(entries, {1})).faults
-    assert found[0] == Fault(2, "An entry of the kind erased cannot lead to None.")
+    assert found[0] == Violation(2, "An entry of the kind erased cannot lead to None.")
     assert found[1].seq == 1
 
 
@@ -654,7 +654,7 @@ def test_an_entry_that_cannot_be_read_is_a_fault_and_no_crash(fields: dict[str, 
         assert found[-1].message.startswith("The entry was altered: it cannot be read: ")
 
 
-def verify_raw(entries: Sequence[Entry]) -> list[Fault]:
+def verify_raw(entries: Sequence[Entry]) -> list[Violation]:
     verifier = Verifier("default")
     verifier.feed_raw((entry, body_of(whole)) for entry, whole in zip(entries, MIXED, strict=True))
     verifier.finish(head_of(MIXED))
@@ -789,7 +789,7 @@ def test_refused_attempts_and_evidence_change_nothing() -> None:
 def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
     first = chain(PROPOSED)[0]
     body = skeleton(*first[:6], data, first.digest)
-    entry = first._replace(data=data, link=linked(GENESIS, body))
+    entry = first._replace(data=data, link=hash_link(GENESIS, body))
     assert [fault.message for fault in verify([entry]).faults] == ["The data of the entry is not a JSON object."]
 
 
@@ -805,10 +805,10 @@ def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
 def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
     """The last one counts, as for every reader of JSON, though the data begins as it should."""
     entries = chain(*(one._replace(approval_id="before") for one in LIFE), *LIFE[:1])
-    last = seal(APPROVED, head_of(entries), NOW + 9, SALT)
+    last = make_entry(APPROVED, head_of(entries), NOW + 9, SALT)
     data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
     assert data != last.data
-    forged = last._replace(data=data, link=linked(entries[-1].link, skeleton(*last[:6], data, last.digest)))
+    forged = last._replace(data=data, link=hash_link(entries[-1].link, skeleton(*last[:6], data, last.digest)))
     assert verify([*entries, forged]).faults[0].message.startswith("The entry speaks of other arguments")
     others = chain(*(one._replace(approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
     copied = [entry._replace(data=data) if entry.kind == "approved" else entry for entry in others]

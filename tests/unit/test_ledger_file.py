@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.app import ledger_file
-from interlock.app.audit import Report
-from interlock.app.checkpoint_signing import Ed25519Signer, distrust
-from interlock.app.ledger_file import Source, verify_exports
+from interlock.app.audit import AuditReport
+from interlock.app.checkpoint_signing import Ed25519Signer, distrust_reason
+from interlock.app.ledger_file import ExportFile, verify_exports
 from interlock.core.errors import Misconfigured
-from interlock.core.ledger.chain import Entry, Head, seal, skeleton
+from interlock.core.ledger.chain import Entry, Head, make_entry, skeleton
 from interlock.core.ledger.checkpoint import sign
 from interlock.core.ledger.event import Event
 
@@ -45,7 +45,7 @@ def chain(*events: Event) -> list[Entry]:
     entries: list[Entry] = []
     head = Head("default")
     for number, event in enumerate(events):
-        entries.append(seal(event, head, 1_000 + number, SALT + bytes([number])))
+        entries.append(make_entry(event, head, 1_000 + number, SALT + bytes([number])))
         head = head_of(entries)
     return entries
 
@@ -76,12 +76,12 @@ def compact(body: object) -> bytes:
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def verify(*files: bytes, kept: Head | None = None, trusted: str = "") -> Report:
-    sources = [Source(f"export{number}", io.BytesIO(file)) for number, file in enumerate(files, 1)]
-    return asyncio.run(verify_exports(sources, kept, lambda signed: distrust(signed, trusted)))[0]
+def verify(*files: bytes, kept: Head | None = None, trusted: str = "") -> AuditReport:
+    sources = [ExportFile(f"export{number}", io.BytesIO(file)) for number, file in enumerate(files, 1)]
+    return asyncio.run(verify_exports(sources, kept, lambda signed: distrust_reason(signed, trusted)))[0]
 
 
-def assert_found(report: Report, seq: int, words: str) -> None:
+def assert_found(report: AuditReport, seq: int, words: str) -> None:
     said = [(fault.seq, fault.message) for fault in report.faults]
     assert any(number == seq and words in message for number, message in said), said
 
@@ -101,7 +101,7 @@ def test_an_empty_ledger_has_an_export_too() -> None:
 # R49
 def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
     start = Head('the "inner" \\ one')
-    entry = seal(Event("denied", "agent", {}, "", None), start, 1, SALT)
+    entry = make_entry(Event("denied", "agent", {}, "", None), start, 1, SALT)
     file = written([entry], start).replace(b'"workspace":"default"', b'"workspace":' + compact(start.workspace), 1)
     report = verify(file)
     assert (report.faults, report.head.workspace, report.entries) == ((), start.workspace, 1)
@@ -110,14 +110,14 @@ def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
 # R49
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_lines_may_go_over_several_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(ledger_file, "BLOCK", size)
+    monkeypatch.setattr(ledger_file, "BLOCK_SIZE", size)
     assert verify(written(), kept=HEAD, trusted=SIGNER.key).faults == ()
 
 
 # R49
 def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     longest = max(map(len, written().splitlines()))
-    monkeypatch.setattr(ledger_file, "BLOCK", 1)
+    monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1)
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest)
     assert verify(written()).faults == ()
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest - 1)
@@ -333,7 +333,7 @@ def test_exports_of_two_workspaces_are_refused() -> None:
 # R49
 def test_a_line_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_file, "MAX_LINE", 5_000)
-    monkeypatch.setattr(ledger_file, "BLOCK", 1_000)
+    monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1_000)
     assert verify(written()).faults == ()
     with pytest.raises(Misconfigured, match="a line of more than 5,000 bytes"):
         verify(written() + b"x" * 10_000)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, redact
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.ledger.event import Payload
-from interlock.core.masking import MARK, masked, masked_text
+from interlock.core.masking import MASK, mask_report, mask_text
 
 SECRET = 's3cret/päss\n"word"'
 
@@ -24,7 +24,7 @@ STORED = payload_of({"user": "ann", "password": SECRET}, "password")
 
 
 def result_of(value: object, stored: Payload = STORED) -> object:
-    return read(masked(Payload(result=canonical(value)), stored).result or b"")
+    return read_canonical(mask_report(Payload(result=canonical(value)), stored).result or b"")
 
 
 @pytest.mark.parametrize(
@@ -40,37 +40,37 @@ def result_of(value: object, stored: Payload = STORED) -> object:
     ],
 )
 def test_every_spelling_of_a_secret_is_hidden_in_error_and_result(spelled: str) -> None:
-    told = masked(Payload(error=f"401 for {spelled}."), STORED)
-    assert told.error == f"401 for {MARK}."
-    assert result_of({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MARK} <-", 1]}
+    told = mask_report(Payload(error=f"401 for {spelled}."), STORED)
+    assert told.error == f"401 for {MASK}."
+    assert result_of({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MASK} <-", 1]}
 
 
 def test_names_in_a_result_are_hidden_as_well_and_stay_apart() -> None:
-    assert result_of({f"a {SECRET}": 1, f"a {MARK}": 2, "b": 3}) == {f"a {MARK}": 2, f"a {MARK} 1": 1, "b": 3}
+    assert result_of({f"a {SECRET}": 1, f"a {MASK}": 2, "b": 3}) == {f"a {MASK}": 2, f"a {MASK} 1": 1, "b": 3}
 
 
 def test_what_repeats_no_secret_is_kept_byte_for_byte() -> None:
     report = Payload(result=b'{"b":[true,null,1.5,"ann"]}', error="none of it")
-    assert masked(report, STORED) == report
-    assert masked(report, payload_of({"user": "ann"})) == report
+    assert mask_report(report, STORED) == report
+    assert mask_report(report, payload_of({"user": "ann"})) == report
 
 
 def test_a_short_secret_is_hidden_only_where_it_is_all_of_a_text() -> None:
     stored = payload_of({"pin": "abc"}, "pin")
-    assert result_of(["abc", "abcd", {"abc": 1}], stored) == [MARK, "abcd", {MARK: 1}]
+    assert result_of(["abc", "abcd", {"abc": 1}], stored) == [MASK, "abcd", {MASK: 1}]
 
 
 def test_numbers_and_what_is_inside_of_a_secret_are_hidden() -> None:
     card = {"number": 4111111111111111, "owners": ["Ann Lee", True, None, ""], "cvc": 123}
     stored = payload_of({"card": card}, "card")
     report = ["4111111111111111 of Ann Lee", 4111111111111111, 123, "123", 1234, True]
-    assert result_of(report, stored) == [f"{MARK} of {MARK}", MARK, MARK, MARK, 1234, True]
+    assert result_of(report, stored) == [f"{MASK} of {MASK}", MASK, MASK, MASK, 1234, True]
 
 
 def test_only_what_people_do_not_see_is_a_secret() -> None:
     mark = {"$secret": "not a fingerprint"}
     stored = payload_of({"all": [{"key": "hidden-one", "mark": mark}, 5], "mark": mark}, "/all/*/key")
-    assert result_of(["hidden-one", "not a fingerprint"], stored) == [MARK, "not a fingerprint"]
+    assert result_of(["hidden-one", "not a fingerprint"], stored) == [MASK, "not a fingerprint"]
 
 
 def test_where_shown_and_stored_arguments_differ_in_shape_nothing_is_taken_for_a_secret() -> None:
@@ -80,30 +80,30 @@ def test_where_shown_and_stored_arguments_differ_in_shape_nothing_is_taken_for_a
 
 def test_of_a_longer_secret_nothing_is_left_by_a_shorter_one_inside_it() -> None:
     stored = payload_of({"a": "token", "b": "token-and-more"}, "*")
-    assert masked(Payload(error="token-and-more, token"), stored).error == f"{MARK}, {MARK}"
+    assert mask_report(Payload(error="token-and-more, token"), stored).error == f"{MASK}, {MASK}"
 
 
 def test_once_the_arguments_were_erased_nothing_of_a_report_is_kept() -> None:
-    assert masked(Payload(result=b'"x"'), Payload()) == Payload(result=canonical(MARK))
-    assert masked(Payload(error="x"), Payload()) == Payload(error=MARK)
+    assert mask_report(Payload(result=b'"x"'), Payload()) == Payload(result=canonical(MASK))
+    assert mask_report(Payload(error="x"), Payload()) == Payload(error=MASK)
 
 
 def test_more_than_can_be_looked_through_is_hidden_as_a_whole() -> None:
     many = payload_of({"keys": [f"secret-{number}" for number in range(9_000)]}, "keys")
-    assert masked(Payload(error="x" * 20_000), many).error == MARK
-    assert result_of(["secret-1"] * 69_000, payload_of({"key": "secret-1"}, "key")) == MARK
+    assert mask_report(Payload(error="x" * 20_000), many).error == MASK
+    assert result_of(["secret-1"] * 69_000, payload_of({"key": "secret-1"}, "key")) == MASK
 
 
 def test_a_result_that_the_marks_would_make_too_large_is_hidden_as_a_whole() -> None:
-    assert result_of(["key" for _ in range(100_000)], payload_of({"key": "key"}, "key")) == MARK
+    assert result_of(["key" for _ in range(100_000)], payload_of({"key": "key"}, "key")) == MASK
 
 
 def test_words_about_a_call_are_kept_without_its_secrets() -> None:
     args, shown = STORED.args or b"", STORED.shown or b""
-    assert masked_text(f"Log in with {SECRET}", args, shown) == f"Log in with {MARK}"
-    assert masked_text("Log in", args, shown) == "Log in"
-    assert masked_text("Log in", args, args) == "Log in"
-    assert masked_text("", args, shown) == ""
+    assert mask_text(f"Log in with {SECRET}", args, shown) == f"Log in with {MASK}"
+    assert mask_text("Log in", args, shown) == "Log in"
+    assert mask_text("Log in", args, args) == "Log in"
+    assert mask_text("", args, shown) == ""
 
 
 @given(
@@ -113,5 +113,5 @@ def test_words_about_a_call_are_kept_without_its_secrets() -> None:
 )
 def test_no_secret_is_left_in_any_text_around_it(secret: str, before: str, after: str) -> None:
     stored = Payload(canonical({"key": secret}), b'{"key":{"$secret":"f"}}')
-    told = masked(Payload(error=before + secret + after), stored).error or ""
-    assert secret not in told.replace(MARK, "\0")
+    told = mask_report(Payload(error=before + secret + after), stored).error or ""
+    assert secret not in told.replace(MASK, "\0")

@@ -3,11 +3,11 @@
 import pytest
 
 from interlock.core.approval.approval import decide, expire
-from interlock.core.approval.edit import error_of, findings_of
-from interlock.core.approval.propose import check_id, id_taken, same_call
+from interlock.core.approval.edit import schema_error, schema_findings
+from interlock.core.approval.propose import check_approval_id, check_same_call, id_taken_error
 from interlock.core.card import Finding
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
-from interlock.core.ledger.erasure import without_content
+from interlock.core.ledger.erasure import erase_content
 from interlock.core.policy.policy import Ask
 from tests.unit.builders import ALICE, NOW, approve, at, call, edit, pending, prepared, reject, requested, respond
 
@@ -18,11 +18,11 @@ ALARMS = ("misfit:/amount", "misfit:")
 # R22, R27
 def test_each_place_that_does_not_fit_is_one_alarm() -> None:
     twice = (*MISFITS, Problem("/amount", "too\u202esmall"))
-    assert findings_of(twice) == (
+    assert schema_findings(twice) == (
         Finding(ALARMS[0], "misfit", "alarm", "/amount", "Does not fit the tool: not a number; too\\u{202e}small."),
         Finding(ALARMS[1], "misfit", "alarm", "", "Does not fit the tool: to is missing."),
     )
-    assert findings_of(()) == ()
+    assert schema_findings(()) == ()
 
 
 # R22, R27, R41
@@ -63,29 +63,29 @@ def test_silence_does_not_approve_a_misfit() -> None:
 def test_the_record_says_what_did_not_fit_and_erasing_takes_it() -> None:
     stored = requested(alarms=ALARMS, misfits=MISFITS)
     assert stored.approval.misfits == MISFITS
-    assert without_content(stored.approval, "ada", NOW).misfits == ()
+    assert erase_content(stored.approval, "ada", NOW).misfits == ()
 
 
 # R22, R24
 def test_a_call_that_is_known_under_another_id_is_told_so() -> None:
     approval = pending()
-    same_call(approval, call())
-    same_call(approval, call(), approval.id)
+    check_same_call(approval, call())
+    check_same_call(approval, call(), approval.id)
     with pytest.raises(CallMismatch) as caught:
-        same_call(approval, call(), "another")
+        check_same_call(approval, call(), "another")
     assert caught.value.message == "This call is known under another approval id."
     assert caught.value.ids == {}
 
 
 # R22, R24
 def test_an_id_that_is_taken_is_told_so() -> None:
-    error = id_taken()
+    error = id_taken_error()
     assert error.message == "This approval id belongs to another call. Use a new one."
     assert (error.code, error.ids) == ("call_mismatch", {})
 
 
 def test_a_program_is_told_each_place_that_does_not_fit() -> None:
-    error = error_of(MISFITS)
+    error = schema_error(MISFITS)
     assert error.ids["problems"][0] == {"pointer": "/amount", "message": "not a number"}  # type: ignore[index]
     assert "/amount: not a number; /: to is missing" in error.message
 
@@ -93,6 +93,6 @@ def test_a_program_is_told_each_place_that_does_not_fit() -> None:
 @pytest.mark.parametrize("given", ["x", "0192F0C1-2b3d-7c4e-9f60-718293a4b5c6", "0192f0c12b3d7c4e9f60718293a4b5c6"])
 def test_an_approval_id_has_one_spelling(given: str) -> None:
     with pytest.raises(InvalidRequest):
-        check_id(given)
-    check_id("")
-    check_id("0192f0c1-2b3d-7c4e-9f60-718293a4b5c6")
+        check_approval_id(given)
+    check_approval_id("")
+    check_approval_id("0192f0c1-2b3d-7c4e-9f60-718293a4b5c6")

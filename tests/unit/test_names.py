@@ -4,13 +4,13 @@ import pytest
 
 from interlock.core.names import (
     differs_only_in_case,
-    fits,
     fold,
     fold_pattern,
     imitates,
     looks_like,
-    mixture,
-    spelled,
+    matches_pattern,
+    mixed_alphabet,
+    spell_out,
 )
 
 SAME = [
@@ -108,10 +108,10 @@ def test_a_pattern_is_folded_around_its_wildcards(pattern: str, folded: str) -> 
 
 
 def test_globs_match_whole_names() -> None:
-    assert fits("pay_out", "pay_*")
-    assert not fits("repay_out", "pay_*")
-    assert fits("[ab]", "[ab]")
-    assert not fits("a", "[ab]")
+    assert matches_pattern("pay_out", "pay_*")
+    assert not matches_pattern("repay_out", "pay_*")
+    assert matches_pattern("[ab]", "[ab]")
+    assert not matches_pattern("a", "[ab]")
 
 
 def test_case_is_compared_across_ways_of_writing_a_letter() -> None:
@@ -142,7 +142,7 @@ def test_two_names_look_alike_if_a_reader_takes_one_for_the_other_and_they_are_n
 
 
 def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
-    assert spelled("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"
+    assert spell_out("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
     ],
 )
 def test_only_a_star_and_a_question_mark_stand_for_others(name: str, pattern: str, matches: bool) -> None:
-    assert fits(name, pattern) is matches
+    assert matches_pattern(name, pattern) is matches
 
 
 @pytest.mark.parametrize("name", ["dr\u2c9fp", "dr\U0001042cp", "dr\u07cbp", "dr\u0d20p", "dr\u3007p", "dr\u043ep"])
@@ -192,7 +192,7 @@ def test_small_letters_of_another_alphabet_fold_as_its_capitals_do() -> None:
     ],
 )
 def test_names_with_one_alphabet_in_each_word_mix_nothing(name: str) -> None:
-    assert mixture(name) == ""
+    assert mixed_alphabet(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_names_with_one_alphabet_in_each_word_mix_nothing(name: str) -> None:
     ],
 )
 def test_a_word_of_two_alphabets_is_a_mixture(name: str) -> None:
-    assert mixture(name) != ""
+    assert mixed_alphabet(name) != ""
 
 
 def test_a_mixture_is_told_by_its_characters() -> None:
-    assert mixture("ab_dr\u2c9fp") == r'"dr\u{2c9f}p" has U+2C9F COPTIC SMALL LETTER O'
-    assert mixture("x\ue000y").endswith("has U+E000")
+    assert mixed_alphabet("ab_dr\u2c9fp") == r'"dr\u{2c9f}p" has U+2C9F COPTIC SMALL LETTER O'
+    assert mixed_alphabet("x\ue000y").endswith("has U+E000")

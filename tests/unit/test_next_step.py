@@ -7,21 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.chat.next_step import CallModel, Done, Handle, Limits, Rest, Step, next_step
-from interlock.core.chat.prompt import Message, Replied, Result, Said, Wish
-from interlock.core.chat.transcript import LOST, Call, last_text, messages_of, reply_of, story_of
+from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, Idle, ThreadStep, TurnLimits, next_step
+from interlock.core.chat.prompt import ModelReply, PromptMessage, PromptUserMessage, ToolRequest, ToolResult
+from interlock.core.chat.transcript import (
+    MISSING_RESULT,
+    PendingCall,
+    last_reply_text,
+    parse_reply,
+    prompt_messages,
+    read_turn_state,
+)
 from tests.properties import examples
 from tests.unit.builders import NOW
 from tests.unit.logs import Calm, Log, Simulator
 
 
-def after(log: Log, limits: Limits = Limits()) -> Step:  # noqa: B008  frozen
+def after(log: Log, limits: TurnLimits = TurnLimits()) -> ThreadStep:  # noqa: B008  frozen
     return next_step(log.lines, limits)
 
 
 def handled(log: Log) -> dict[str, list[str]]:
     step = after(log)
-    assert isinstance(step, Handle), step
+    assert isinstance(step, HandleCalls), step
     names = {"ask": step.ask, "start": step.start, "wait": step.wait}
     found = {name: [call.wish.id for call in calls] for name, calls in names.items() if calls}
     return {**found, "given up": [step.given_up]} if step.given_up else found
@@ -32,27 +39,27 @@ def asked(*calls: str) -> Log:
 
 
 def test_where_nothing_has_happened_every_count_is_zero() -> None:
-    story = story_of([])
+    story = read_turn_state([])
     assert (story.calls, story.said, story.seen, story.attempts, story.not_before) == ({}, 0, 0, 0, 0)
     assert (story.turns, story.tokens, story.took) == (0, 0, 0)
     assert (story.replied, story.stopped, story.over, story.unseen) == (False, False, True, False)
-    call = Call(Wish("c1", "pay", "{}"), 2)
+    call = PendingCall(ToolRequest("c1", "pay", "{}"), 2)
     assert (call.approval, call.decided, call.child, call.ended) == ("", "", "", False)
-    assert LOST == {"success": False, "status": "unknown", "error": "There is no record of a result."}
+    assert MISSING_RESULT == {"success": False, "status": "unknown", "error": "There is no record of a result."}
 
 
 def test_what_steps_say_is_nothing_but_what_they_are_given() -> None:
     assert CallModel() == (1, 0)
-    assert Handle() == ((), (), (), "")
-    assert Done("done") == ("done", "")
-    assert Limits() == Limits(turns=30, tokens=500_000, took=900_000)
+    assert HandleCalls() == ((), (), (), "")
+    assert EndTurn("done") == ("done", "")
+    assert TurnLimits() == TurnLimits(turns=30, tokens=500_000, took=900_000)
 
 
 # Turns of the model
 
 
 def test_nothing_is_to_be_done_where_nothing_was_said() -> None:
-    assert next_step([]) == Rest()
+    assert next_step([]) == Idle()
 
 
 def test_a_message_calls_for_the_model() -> None:
@@ -60,16 +67,16 @@ def test_a_message_calls_for_the_model() -> None:
 
 
 def test_a_reply_without_calls_ends_the_turn() -> None:
-    assert after(Log().said().replied(text="Hello")) == Done("done")
+    assert after(Log().said().replied(text="Hello")) == EndTurn("done")
 
 
 def test_after_the_end_there_is_nothing_to_do() -> None:
-    assert after(Log().said().replied().ended()) == Rest()
+    assert after(Log().said().replied().ended()) == Idle()
 
 
 def test_another_process_that_takes_over_goes_on_where_the_log_ends() -> None:
     assert after(Log().said().resumed()) == CallModel()
-    assert after(Log().said().replied().resumed()) == Done("done")
+    assert after(Log().said().replied().resumed()) == EndTurn("done")
     assert handled(asked("c1").asked("c1").resumed()) == {"wait": ["c1"]}
 
 
@@ -80,7 +87,7 @@ def test_the_next_message_calls_for_the_model_again() -> None:
 # R3
 def test_a_message_during_the_turn_is_answered_before_it_ends() -> None:
     assert after(Log().said().said("Wait").replied(seen=1)) == CallModel()
-    assert after(Log().said().said("Wait").replied(seen=2)) == Done("done")
+    assert after(Log().said().said("Wait").replied(seen=2)) == EndTurn("done")
 
 
 def test_the_model_is_called_again_once_every_call_has_a_result() -> None:
@@ -105,12 +112,12 @@ def test_a_reply_forgets_the_tries_before_it() -> None:
 
 def test_after_an_error_the_person_may_let_it_be_tried_again() -> None:
     log = Log().said().failed(1).failed(2).failed(3).ended("error")
-    assert after(log) == Rest()
+    assert after(log) == Idle()
     assert after(log.retried()) == CallModel()
 
 
 def test_trying_again_what_was_answered_ends_at_once() -> None:
-    assert after(Log().said().replied().ended().retried()) == Done("done")
+    assert after(Log().said().replied().ended().retried()) == EndTurn("done")
 
 
 # Calls
@@ -125,7 +132,7 @@ def test_calls_are_asked_about_started_and_waited_for_each_on_its_own() -> None:
 def test_a_card_is_waited_for() -> None:
     log = asked("c1").asked("c1")
     assert handled(log) == {"wait": ["c1"]}
-    call = story_of(log.lines).calls["c1"]
+    call = read_turn_state(log.lines).calls["c1"]
     assert (call.approval, call.decided) == ("approval of c1", "")
 
 
@@ -172,7 +179,7 @@ def test_lines_about_calls_of_an_earlier_reply_are_passed_over() -> None:
 def test_providers_may_number_their_calls_anew_in_each_reply() -> None:
     log = asked("c1").asked("c1").decided("c1").resulted("c1").replied("c1")
     assert handled(log) == {"ask": ["c1"]}
-    first, second = (story_of(log.lines[:n]).calls["c1"].id for n in (2, 6))
+    first, second = (read_turn_state(log.lines[:n]).calls["c1"].id for n in (2, 6))
     assert (first, second) == ("2:c1", "6:c1")
 
 
@@ -195,9 +202,9 @@ def test_stopping_gives_up_what_is_not_decided() -> None:
 
 
 def test_once_all_calls_ended_a_stopped_turn_is_over() -> None:
-    assert after(Log().said().stopped()) == Done("stopped", "Stopped.")
-    assert after(asked("c1").asked("c1").stopped().resulted("c1")) == Done("stopped", "Stopped.")
-    assert after(asked("c1").stopped().resulted("c1").ended("stopped")) == Rest()
+    assert after(Log().said().stopped()) == EndTurn("stopped", "Stopped.")
+    assert after(asked("c1").asked("c1").stopped().resulted("c1")) == EndTurn("stopped", "Stopped.")
+    assert after(asked("c1").stopped().resulted("c1").ended("stopped")) == Idle()
 
 
 def test_stopped_and_said_again_goes_on_with_the_message() -> None:
@@ -218,40 +225,40 @@ def test_calls_that_an_error_left_open_are_seen_to_before_anything_else() -> Non
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (Limits(turns=2), "2 model turns"),
-        (Limits(tokens=1_200), "1,200 tokens"),
-        (Limits(took=9_000), "9 seconds of work"),
+        (TurnLimits(turns=2), "2 model turns"),
+        (TurnLimits(tokens=1_200), "1,200 tokens"),
+        (TurnLimits(took=9_000), "9 seconds of work"),
     ],
 )
-def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: Limits, words: str) -> None:
+def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: TurnLimits, words: str) -> None:
     once = Log().said().replied("c1", tokens=700, took=3_000).resulted("c1", took=2_000)
     assert after(once, limits) == CallModel()
     step = after(once.replied("c2", tokens=500, took=3_000).resulted("c2", took=1_000), limits)
-    assert isinstance(step, Done)
+    assert isinstance(step, EndTurn)
     assert step.status == "limit"
     assert step.reason == f"The limit of {words} for one message is reached. Send a message to go on."
 
 
 def test_what_was_not_measured_counts_for_nothing() -> None:
     log = asked("c1").resulted("c1").add("failed", "time", attempt=1)
-    assert after(log, Limits(tokens=1, took=1)) == CallModel(2, 0)
+    assert after(log, TurnLimits(tokens=1, took=1)) == CallModel(2, 0)
 
 
 def test_what_sub_agents_used_counts_too() -> None:
     log = Log().said().replied("c1", tokens=300).resulted("c1", tokens=700)
-    assert after(log, Limits(tokens=1_001)) == CallModel()
-    assert isinstance(after(log, Limits(tokens=1_000)), Done)
+    assert after(log, TurnLimits(tokens=1_001)) == CallModel()
+    assert isinstance(after(log, TurnLimits(tokens=1_000)), EndTurn)
 
 
 def test_a_message_or_another_try_begins_the_limits_anew() -> None:
     log = Log().said().replied("c1", tokens=700).resulted("c1").ended("limit")
-    assert after(log.said(), Limits(turns=1)) == CallModel()
+    assert after(log.said(), TurnLimits(turns=1)) == CallModel()
     again = Log().said().replied("c1").resulted("c1").ended("limit").retried()
-    assert after(again, Limits(turns=1)) == CallModel()
+    assert after(again, TurnLimits(turns=1)) == CallModel()
 
 
 def test_a_reply_without_calls_is_an_end_and_no_limit() -> None:
-    assert after(Log().said().replied(text="Bye"), Limits(turns=1)) == Done("done")
+    assert after(Log().said().replied(text="Bye"), TurnLimits(turns=1)) == EndTurn("done")
 
 
 # What the model is told
@@ -260,72 +267,72 @@ def test_a_reply_without_calls_is_an_end_and_no_limit() -> None:
 # R6
 def test_results_come_in_the_order_of_the_calls() -> None:
     log = asked("c1", "c2 read").resulted("c2", "second").resulted("c1", "first")
-    assert messages_of(log.lines)[2:] == (Result("c1", "pay", "first"), Result("c2", "read", "second"))
+    assert prompt_messages(log.lines)[2:] == (ToolResult("c1", "pay", "first"), ToolResult("c2", "read", "second"))
 
 
 def test_a_call_without_a_result_is_told_as_unknown() -> None:
     """Providers refuse a history in which a call has no result."""
-    assert messages_of(asked("c1").lines)[-1] == Result("c1", "pay", LOST)
+    assert prompt_messages(asked("c1").lines)[-1] == ToolResult("c1", "pay", MISSING_RESULT)
 
 
 def test_what_was_said_during_a_turn_comes_behind_its_results() -> None:
     log = asked("c1").said("Faster").resulted("c1").replied(text="Done")
-    assert messages_of(log.lines) == (
-        Said("Hi"),
-        Replied("", (Wish("c1", "pay", "{}"),)),
-        Result("c1", "pay", "ok"),
-        Said("Faster"),
-        Replied("Done"),
+    assert prompt_messages(log.lines) == (
+        PromptUserMessage("Hi"),
+        ModelReply("", (ToolRequest("c1", "pay", "{}"),)),
+        ToolResult("c1", "pay", "ok"),
+        PromptUserMessage("Faster"),
+        ModelReply("Done"),
     )
 
 
 def test_what_a_reply_did_not_know_comes_behind_it() -> None:
     log = Log().said().said("Wait").replied(text="Hello", seen=1)
-    assert messages_of(log.lines) == (Said("Hi"), Replied("Hello"), Said("Wait"))
+    assert prompt_messages(log.lines) == (PromptUserMessage("Hi"), ModelReply("Hello"), PromptUserMessage("Wait"))
 
 
 def test_what_the_provider_wants_to_see_again_and_the_tokens_are_kept() -> None:
     body = {"text": "", "wishes": [["c1", "pay", "{"]], "opaque": "sealed", "tokens": 5}
-    assert reply_of(body) == Replied("", (Wish("c1", "pay", "{"),), "sealed", 5)
+    assert parse_reply(body) == ModelReply("", (ToolRequest("c1", "pay", "{"),), "sealed", 5)
 
 
 def test_a_sub_agent_hands_over_what_it_said_last() -> None:
-    assert last_text(Log().said().replied(text="One").said().replied(text="Two").ended().lines) == "Two"
-    assert last_text(Log().said().lines) == ""
+    assert last_reply_text(Log().said().replied(text="One").said().replied(text="Two").ended().lines) == "Two"
+    assert last_reply_text(Log().said().lines) == ""
 
 
 def test_an_id_at_the_gate_is_of_bounded_length() -> None:
-    assert len(Call(Wish("x" * 500, "pay", "{}"), 7).id) == 200
+    assert len(PendingCall(ToolRequest("x" * 500, "pay", "{}"), 7).id) == 200
 
 
 # Any log that is legal
 
 
-def check_messages(messages: Sequence[Message]) -> None:
+def check_messages(messages: Sequence[PromptMessage]) -> None:
     """Behind each reply one result for each of its calls, in their order, and no result anywhere else."""
     due: list[str] = []
     for message in messages:
         match message:
-            case Result():
+            case ToolResult():
                 assert due, "a result without a call"
                 assert due.pop(0) == message.call_id
             case _:
                 assert due == [], "a call without a result"
-                due = [wish.id for wish in message.wishes] if isinstance(message, Replied) else []
+                due = [wish.id for wish in message.wishes] if isinstance(message, ModelReply) else []
     assert due == []
 
 
-def check_step(step: Step, before: Simulator) -> None:
-    story = story_of(before.log.lines)
+def check_step(step: ThreadStep, before: Simulator) -> None:
+    story = read_turn_state(before.log.lines)
     open_calls = [call.wish.id for call in story.calls.values() if not call.ended]
-    if isinstance(step, Handle):
+    if isinstance(step, HandleCalls):
         parts = [call.wish.id for part in (step.ask, step.start, step.wait) for call in part]
         assert sorted(parts) == sorted(open_calls), "every open call once"
         assert not any(call.approval or call.child for call in step.ask), "nothing known is asked about again"
     else:
         assert open_calls == []
     if before.log.lines[-1].kind == "replied" and not story.calls and not story.unseen:
-        assert step == Done("done"), "a turn that was recorded is not asked for again"
+        assert step == EndTurn("done"), "a turn that was recorded is not asked for again"
 
 
 # R3, R6, R35
@@ -338,11 +345,11 @@ def test_whatever_happens_the_log_stays_one_that_a_model_can_be_given(data: st.D
         if not simulator.idle:
             check_step(next_step(simulator.log.lines), simulator)
             simulator.advance()
-        check_messages(messages_of(simulator.log.lines))
-    messages = messages_of(simulator.log.lines)
-    told = [message.text for message in messages if isinstance(message, Said)]
+        check_messages(prompt_messages(simulator.log.lines))
+    messages = prompt_messages(simulator.log.lines)
+    told = [message.text for message in messages if isinstance(message, PromptUserMessage)]
     assert sorted(told) == sorted(f"message {number}" for number in range(simulator.messages))
-    assert sum(isinstance(message, Replied) for message in messages) == sum(
+    assert sum(isinstance(message, ModelReply) for message in messages) == sum(
         line.kind == "replied" for line in simulator.log.lines
     )
     assert len(simulator.ran) == len(set(simulator.ran)), "a call came to its result twice"
@@ -364,4 +371,4 @@ def test_left_alone_every_thread_comes_to_rest(data: st.DataObject) -> None:
             break
         left_alone.advance()
     assert left_alone.idle, json.dumps([line.kind for line in left_alone.log.lines])
-    assert next_step(left_alone.log.lines) == Rest()
+    assert next_step(left_alone.log.lines) == Idle()

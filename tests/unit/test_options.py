@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.core.approval.approval import VOTED, decide, options, waits_for
+from interlock.core.approval.approval import ALREADY_VOTED, decide, decision_blockers, needs_reviewer
 from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_FINANCE, VIEWER, approve, at, pending
 
 
 # R48
 def test_whoever_may_decide_may_do_all_that_the_rule_allows() -> None:
-    assert set(options(pending(TWO_OF_FINANCE), ALICE, NOW).values()) == {""}
-    found = options(pending(Ask(decisions=("approve", "reject"))), ALICE, NOW)
+    assert set(decision_blockers(pending(TWO_OF_FINANCE), ALICE, NOW).values()) == {""}
+    found = decision_blockers(pending(Ask(decisions=("approve", "reject"))), ALICE, NOW)
     assert [kind for kind, hindrance in found.items() if not hindrance] == ["approve", "reject"]
     assert "allowed: approve, reject" in found["respond"]
 
@@ -20,50 +20,50 @@ def test_whoever_may_decide_may_do_all_that_the_rule_allows() -> None:
 # R48
 def test_others_are_told_who_may() -> None:
     for person in (CAROL, VIEWER):
-        found = options(pending(TWO_OF_FINANCE), person, NOW)
+        found = decision_blockers(pending(TWO_OF_FINANCE), person, NOW)
         assert all("It needs team finance" in hindrance for hindrance in found.values())
 
 
 # R48
 def test_who_sits_in_a_later_stage_may_end_it_and_not_approve_yet() -> None:
-    found = options(pending(Ask("two stages", (Stage(FINANCE), Stage(LEGAL)))), CAROL, NOW)
+    found = decision_blockers(pending(Ask("two stages", (Stage(FINANCE), Stage(LEGAL)))), CAROL, NOW)
     assert [kind for kind, hindrance in found.items() if not hindrance] == ["respond", "reject"]
 
 
 # R48
 def test_who_has_voted_is_told_so() -> None:
     voted = decide(pending(TWO_OF_FINANCE), approve(pending(TWO_OF_FINANCE)), ALICE, at()).state
-    assert options(voted, ALICE, NOW)["approve"] == VOTED
-    assert options(voted, ALICE, NOW)["reject"] == ""
-    assert options(voted, BOB, NOW)["approve"] == ""
+    assert decision_blockers(voted, ALICE, NOW)["approve"] == ALREADY_VOTED
+    assert decision_blockers(voted, ALICE, NOW)["reject"] == ""
+    assert decision_blockers(voted, BOB, NOW)["approve"] == ""
 
 
 # R53
 def test_findings_stand_in_nobodys_way_who_looks_at_them() -> None:
-    assert options(replace(pending(), alarms=("bidi:/to",)), ALICE, NOW)["approve"] == ""
+    assert decision_blockers(replace(pending(), alarms=("bidi:/to",)), ALICE, NOW)["approve"] == ""
 
 
 # R5
 def test_after_the_deadline_or_the_decision_nothing_can_be_decided() -> None:
-    late = options(pending(), ALICE, pending().expires_at)
+    late = decision_blockers(pending(), ALICE, pending().expires_at)
     assert all("expired" in hindrance for hindrance in late.values())
     decided = decide(pending(), approve(pending()), ALICE, at()).state
-    assert all("Already decided" in hindrance for hindrance in options(decided, BOB, NOW).values())
+    assert all("Already decided" in hindrance for hindrance in decision_blockers(decided, BOB, NOW).values())
 
 
 # R36
 def test_what_waits_for_somebody_is_what_needs_their_answer_now() -> None:
-    assert waits_for(pending(TWO_OF_FINANCE), ALICE, NOW)
-    assert not waits_for(pending(TWO_OF_FINANCE), CAROL, NOW)
-    assert not waits_for(pending(TWO_OF_FINANCE), VIEWER, NOW)
-    assert waits_for(pending(Ask(decisions=("respond",))), ALICE, NOW)
+    assert needs_reviewer(pending(TWO_OF_FINANCE), ALICE, NOW)
+    assert not needs_reviewer(pending(TWO_OF_FINANCE), CAROL, NOW)
+    assert not needs_reviewer(pending(TWO_OF_FINANCE), VIEWER, NOW)
+    assert needs_reviewer(pending(Ask(decisions=("respond",))), ALICE, NOW)
     stages = pending(Ask("two stages", (Stage(FINANCE), Stage(LEGAL))))
-    assert (waits_for(stages, ALICE, NOW), waits_for(stages, CAROL, NOW)) == (True, False)
+    assert (needs_reviewer(stages, ALICE, NOW), needs_reviewer(stages, CAROL, NOW)) == (True, False)
 
 
 # R36
 def test_what_one_has_voted_on_or_others_decided_waits_for_one_no_longer() -> None:
     voted = decide(pending(TWO_OF_FINANCE), approve(pending(TWO_OF_FINANCE)), ALICE, at()).state
-    assert (waits_for(voted, ALICE, NOW), waits_for(voted, BOB, NOW)) == (False, True)
+    assert (needs_reviewer(voted, ALICE, NOW), needs_reviewer(voted, BOB, NOW)) == (False, True)
     decided = decide(pending(), approve(pending()), ALICE, at()).state
-    assert not waits_for(decided, BOB, NOW)
+    assert not needs_reviewer(decided, BOB, NOW)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval.approval import STATUSES, Decided
+from interlock.core.approval.approval import STATUSES, DecisionRecord
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import (
     Answered,
@@ -13,8 +13,8 @@ from interlock.core.outcome import (
     Proceed,
     Refused,
     Waiting,
-    declined,
-    outcome_of,
+    approval_outcome,
+    refusal_message,
     status_at,
 )
 from interlock.core.policy.policy import Ask
@@ -42,26 +42,26 @@ TIMED_OUT = "The call timed out: nobody decided or started it in time."
     ],
 )
 def test_every_status_has_its_outcome(status: str, outcome: Outcome) -> None:
-    assert outcome_of(in_status(status), PAYLOAD, NOW) == outcome
+    assert approval_outcome(in_status(status), PAYLOAD, NOW) == outcome
 
 
 def test_no_status_is_left_out() -> None:
-    kinds = {status: type(outcome_of(in_status(status), PAYLOAD, NOW)) for status in STATUSES}
+    kinds = {status: type(approval_outcome(in_status(status), PAYLOAD, NOW)) for status in STATUSES}
     assert len(kinds) == 10
     assert [status for status, kind in kinds.items() if kind is Proceed] == ["approved"]
 
 
 def test_what_is_erased_is_none() -> None:
-    assert outcome_of(in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
-    assert outcome_of(in_status("responded"), Payload(), NOW) == Answered(None, "id")
-    assert outcome_of(in_status("approved"), Payload(), NOW) == Proceed(b"{}", "id")
+    assert approval_outcome(in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
+    assert approval_outcome(in_status("responded"), Payload(), NOW) == Answered(None, "id")
+    assert approval_outcome(in_status("approved"), Payload(), NOW) == Proceed(b"{}", "id")
 
 
 # R5
 def test_the_deadline_counts_before_the_worker_has_seen_it() -> None:
     approval = pending()
-    assert outcome_of(approval, PAYLOAD, END - 1) == Waiting("id", "pending", END)
-    assert outcome_of(approval, PAYLOAD, END) == Refused(TIMED_OUT, "expired", "id")
+    assert approval_outcome(approval, PAYLOAD, END - 1) == Waiting("id", "pending", END)
+    assert approval_outcome(approval, PAYLOAD, END) == Refused(TIMED_OUT, "expired", "id")
     assert "timed out" in TIMED_OUT
 
 
@@ -77,7 +77,7 @@ def test_a_rule_that_approves_by_time_waits_for_the_transition() -> None:
 def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
     approval = in_status("approved")
     assert status_at(approval, NOW + 3_599_999) == "approved"
-    assert outcome_of(approval, PAYLOAD, NOW + 3_600_000) == Refused(TIMED_OUT, "expired", "id")
+    assert approval_outcome(approval, PAYLOAD, NOW + 3_600_000) == Refused(TIMED_OUT, "expired", "id")
     assert status_at(replace(approval, start_by=None), NOW) == "expired"
 
 
@@ -85,31 +85,31 @@ def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
 def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
     approval = in_status("running")
     assert status_at(approval, NOW + LEASE - 1) == "running"
-    assert outcome_of(approval, Payload(), NOW + LEASE) == Finished("unknown", None, "", "id")
+    assert approval_outcome(approval, Payload(), NOW + LEASE) == Finished("unknown", None, "", "id")
     assert status_at(replace(approval, lease_until=None), NOW) == "unknown"
 
 
 # R46
 def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
     approval = in_status("running", idempotent=True)
-    assert outcome_of(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", NOW + LEASE)
-    assert outcome_of(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
-    assert outcome_of(replace(approval, lease_until=None), Payload(), NOW) == Proceed(b"{}", "id")
+    assert approval_outcome(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", NOW + LEASE)
+    assert approval_outcome(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
+    assert approval_outcome(replace(approval, lease_until=None), Payload(), NOW) == Proceed(b"{}", "id")
 
 
 # R14
 def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
-    decided = Decided("reject", "alice", NOW, reason="Too much.")
+    decided = DecisionRecord("reject", "alice", NOW, reason="Too much.")
     approval = in_status("rejected", decision=decided)
-    assert outcome_of(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", NOW + 8_000)
-    assert outcome_of(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
+    assert approval_outcome(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", NOW + 8_000)
+    assert approval_outcome(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
     bare = replace(approval, decision=None, release_at=None)
-    assert outcome_of(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")
+    assert approval_outcome(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")
 
 
 # R17, R35
 def test_a_refused_call_gives_the_model_one_result() -> None:
-    assert declined(Refused("Too much.", "rejected", "id"), "pay") == {
+    assert refusal_message(Refused("Too much.", "rejected", "id"), "pay") == {
         "success": False,
         "cancelled": True,
         "declined": True,
@@ -117,5 +117,5 @@ def test_a_refused_call_gives_the_model_one_result() -> None:
         "reason": "Too much.",
         "error": "Access denied: Too much.",
     }
-    assert declined(Refused(""), "pay")["error"] == "Access denied: pay requires approval and was not permitted"
-    assert declined(Refused(""), "pay")["status"] == "denied"
+    assert refusal_message(Refused(""), "pay")["error"] == "Access denied: pay requires approval and was not permitted"
+    assert refusal_message(Refused(""), "pay")["status"] == "denied"

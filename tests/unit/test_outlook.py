@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
-from interlock.core.policy.policy import Defaults, Policy, Rule, Then
-from interlock.policy.explain import outlook
+from interlock.core.policy.policy import Defaults, Policy, Rule, VerdictKind
+from interlock.policy.explain import possible_verdicts
 
 WRITE, READ, UNKNOWN = ToolSpec("pay", "write"), ToolSpec("look", "read"), ToolSpec("pay")
 RULES = st.builds(
@@ -30,8 +30,8 @@ def call(spec: ToolSpec, **args: object) -> Any:
     return propose(spec.name, args, "run", "call", agent="bot")
 
 
-def verdicts(policy: Policy, spec: ToolSpec) -> set[Then]:
-    return {prospect.verdict.kind for prospect in outlook(policy, call(spec), spec)}
+def verdicts(policy: Policy, spec: ToolSpec) -> set[VerdictKind]:
+    return {prospect.verdict.kind for prospect in possible_verdicts(policy, call(spec), spec)}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def verdicts(policy: Policy, spec: ToolSpec) -> set[Then]:
     ],
 )
 def test_every_verdict_that_can_be_reached_is_named_and_no_other(
-    spec: ToolSpec, rules: tuple[Rule, ...], found: set[Then]
+    spec: ToolSpec, rules: tuple[Rule, ...], found: set[VerdictKind]
 ) -> None:  # R9, R34
     assert verdicts(Policy(rules), spec) == found
 
@@ -77,9 +77,15 @@ def test_no_call_gets_a_verdict_that_was_not_foreseen(
 def test_it_says_what_gives_each_verdict_and_whether_the_arguments_decide() -> None:  # R9, R10
     rules = (Rule("small", "allow", when=lambda _: True), Rule("others", "ask", tools=("look",)))
     switched = Policy(rules, toggles={"bot": {"pay": True}})
-    told = [(each.verdict.kind, each.by, each.rule, each.conditional) for each in outlook(switched, call(WRITE), WRITE)]
+    told = [
+        (each.verdict.kind, each.by, each.rule, each.conditional)
+        for each in possible_verdicts(switched, call(WRITE), WRITE)
+    ]
     assert told == [("ask", "switch", "small", True), ("ask", "switch", "", False)]
-    told = [(each.verdict.kind, each.by, each.rule, each.conditional) for each in outlook(switched, call(READ), READ)]
+    told = [
+        (each.verdict.kind, each.by, each.rule, each.conditional)
+        for each in possible_verdicts(switched, call(READ), READ)
+    ]
     assert told == [("allow", "rule", "small", True), ("ask", "rule", "others", False)]
-    [alone] = outlook(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN)
+    [alone] = possible_verdicts(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN)
     assert (alone.verdict.kind, alone.by) == ("ask", "default")

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.pause import MAX_RUN_ID, MAX_STATE, check_pause, delay, next_fence
+from interlock.core.pause import MAX_RUN_ID, MAX_STATE, check_pause, next_fence, retry_delay
 
 
 @pytest.mark.parametrize("run_id", [None, 7, "", "x" * (MAX_RUN_ID + 1), "a\x00b", "half \ud800"])
@@ -33,7 +33,7 @@ def test_whatever_a_framework_calls_its_run_will_do(run_id: str) -> None:
 
 
 def test_a_run_that_fails_is_left_alone_for_longer_each_time_and_not_for_ever() -> None:
-    assert [delay(attempts) for attempts in (0, 1, 2, 3, 9, 10, 10_000)] == [
+    assert [retry_delay(attempts) for attempts in (0, 1, 2, 3, 9, 10, 10_000)] == [
         *(1_000, 1_000, 2_000, 4_000),
         *(256_000, 300_000, 300_000),
     ]

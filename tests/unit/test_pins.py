@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from interlock.core.approval.execute import start
-from interlock.core.call import Caller, ToolCall, ToolSpec, propose, spec_of
+from interlock.core.call import Caller, ToolCall, ToolSpec, parse_spec, propose
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
 from interlock.core.pins import (
     MAX_PINS,
     Pin,
     Pins,
-    believes,
-    check_name,
-    check_room,
-    differences,
-    doubt_about,
-    look_alike,
-    named_by,
-    pinned,
+    check_pin_limit,
+    check_pin_name,
+    lookalike_error,
+    make_pinned_spec,
+    naming_rule_text,
+    pin_mismatch_reason,
+    spec_differences,
+    trusts_declared,
 )
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
@@ -58,34 +58,34 @@ def pin(tool: str, effect: str = "read") -> Pin:
 def test_what_is_declared_is_compared_and_what_is_not_has_not_changed(
     declared: ToolSpec, words: tuple[str, ...]
 ) -> None:
-    assert differences(PINNED, declared) == words
+    assert spec_differences(PINNED, declared) == words
 
 
 def test_a_claimed_idempotence_differs_from_a_pin_without_it() -> None:
-    assert differences(replace(PINNED, idempotent=False), said(idempotent=True)) == ("idempotent",)
+    assert spec_differences(replace(PINNED, idempotent=False), said(idempotent=True)) == ("idempotent",)
 
 
 def test_a_pin_without_a_schema_has_none_that_could_change() -> None:
-    assert differences(replace(PINNED, schema=None), said("write", {"type": "array"}, idempotent=True)) == ()
+    assert spec_differences(replace(PINNED, schema=None), said("write", {"type": "array"}, idempotent=True)) == ()
 
 
 def test_the_order_of_a_schema_is_no_change() -> None:
     turned = {"properties": {"to": {"type": "string"}}, "type": "object"}
-    assert differences(PINNED, said("write", turned, idempotent=True)) == ()
+    assert spec_differences(PINNED, said("write", turned, idempotent=True)) == ()
 
 
 def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
     whole = ToolSpec("send", "write", SCHEMA, "Send it", lambda _: "", ("token",), True, "chat", ("approve",), True)
-    assert pinned(whole) == PINNED
-    assert spec_of(Pin("send", pinned(whole).definition, "", "ada", 1).definition) == PINNED
+    assert make_pinned_spec(whole) == PINNED
+    assert parse_spec(Pin("send", make_pinned_spec(whole).definition, "", "ada", 1).definition) == PINNED
     assert Pin("send", PINNED.definition, "", "ada", 1).spec == PINNED
 
 
 def test_a_pin_needs_an_effect() -> None:
     with pytest.raises(InvalidRequest, match="read, write or destructive"):
-        pinned(said())
-    assert pinned(said(), "destructive").effect == "destructive"
-    assert pinned(said("read"), "write").effect == "write"
+        make_pinned_spec(said())
+    assert make_pinned_spec(said(), "destructive").effect == "destructive"
+    assert make_pinned_spec(said("read"), "write").effect == "write"
 
 
 def test_a_pinned_name_is_found_in_any_case() -> None:
@@ -101,10 +101,10 @@ def test_a_pinned_name_is_found_in_any_case() -> None:
 
 def test_one_tool_has_one_pin_whatever_the_case_of_its_name() -> None:
     pins = Pins((pin("Bash"),))
-    check_name(pins, "Bash")
-    check_name(pins, "zsh")
+    check_pin_name(pins, "Bash")
+    check_pin_name(pins, "zsh")
     with pytest.raises(Conflict, match="Bash is pinned"):
-        check_name(pins, "bash")
+        check_pin_name(pins, "bash")
 
 
 def test_tools_that_a_rule_or_a_switch_names_are_pinned_one_by_one() -> None:
@@ -117,9 +117,9 @@ def test_tools_that_a_rule_or_a_switch_names_are_pinned_one_by_one() -> None:
         ),
         toggles={"bot": {"send": True, "get_time": False}},
     )
-    assert named_by(policy, "DROP_users", "bot") == "the rule 'nobody drops' names it"
-    assert named_by(policy, "send", "bot") == "a switch of the agent bot names it"
-    assert (named_by(policy, "send", "other"), named_by(policy, "get_time", "bot")) == ("", "")
+    assert naming_rule_text(policy, "DROP_users", "bot") == "the rule 'nobody drops' names it"
+    assert naming_rule_text(policy, "send", "bot") == "a switch of the agent bot names it"
+    assert (naming_rule_text(policy, "send", "other"), naming_rule_text(policy, "get_time", "bot")) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_tools_that_a_rule_or_a_switch_names_are_pinned_one_by_one() -> None:
     [(Defaults(), True), (Defaults(trust_declared=False), False), (Defaults(unknown_tools="deny"), False)],
 )
 def test_a_policy_takes_an_agents_word_or_does_not(defaults: Defaults, believed: bool) -> None:
-    assert believes(Policy((), defaults)) is believed
+    assert trusts_declared(Policy((), defaults)) is believed
 
 
 # What a doubt does to a verdict
@@ -139,8 +139,8 @@ def call(doubt: str = "", **more: Any) -> ToolCall:
 
 
 def test_a_doubt_is_empty_only_where_nothing_differs() -> None:
-    assert doubt_about(PINNED, said()) == ""
-    assert "effect read instead of write, not idempotent" in doubt_about(PINNED, said("read"))
+    assert pin_mismatch_reason(PINNED, said()) == ""
+    assert "effect read instead of write, not idempotent" in pin_mismatch_reason(PINNED, said("read"))
 
 
 def test_a_doubted_call_is_asked_about_although_a_rule_allows_it() -> None:
@@ -184,15 +184,15 @@ def test_a_program_starts_what_it_proposed_with_the_definition_that_it_has_itsel
 def test_a_name_that_looks_like_a_pinned_one_is_not_pinned_beside_it() -> None:
     pins = Pins((pin("send"),))
     for name in ("send", "sand"):
-        check_name(pins, name)
+        check_pin_name(pins, name)
     with pytest.raises(Conflict, match=r"s\\u\{435\}nd looks like send, which is pinned: .* unpin it first") as refused:
-        check_name(pins, "s\u0435nd")
+        check_pin_name(pins, "s\u0435nd")
     assert refused.value.ids == {"tool": "s\u0435nd"}
-    assert "unpin" not in look_alike("s\u0435nd", "send", "registered").message
+    assert "unpin" not in lookalike_error("s\u0435nd", "send", "registered").message
 
 
 def test_a_workspace_has_room_for_so_many_pins() -> None:
     full = Pins(tuple(Pin(f"tool {number}", b"{}", "", "ada", 0) for number in range(MAX_PINS - 1)))
-    check_room(full, 1)
+    check_pin_limit(full, 1)
     with pytest.raises(Conflict, match="10,000 pins; 9,999 are there, and 2 more"):
-        check_room(full, 2)
+        check_pin_limit(full, 2)

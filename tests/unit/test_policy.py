@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.policy import policy as policies
 from interlock.core.policy.policy import (
-    EFFORT,
+    BUDGET_FACT,
     FACTS,
     HALF_TIME,
     Allow,
     Ask,
     Defaults,
     Deny,
+    EscalationStep,
     Facts,
-    Key,
+    MatchKey,
     People,
     Policy,
     Rule,
-    Rung,
     Stage,
-    Then,
     Verdict,
-    facts_of,
-    mixed_alphabets,
-    terms_of,
+    VerdictKind,
+    call_facts,
+    mixed_alphabets_reason,
+    parse_terms,
 )
 from tests.properties import examples
 from tests.unit.builders import FINANCE, asks, call
@@ -114,7 +114,7 @@ def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:
 
 
 def test_defaults_reach_the_terms() -> None:
-    ladder = (Rung(5, FINANCE, ("pager",)),)
+    ladder = (EscalationStep(5, FINANCE, ("pager",)),)
     defaults = Defaults("ask", {"queue": 9}, "escalate", 1, 2, (3,), ladder)
     assert verdict(defaults=defaults, priority="low") == Ask(
         "",
@@ -135,8 +135,8 @@ def test_defaults_reach_the_terms() -> None:
 # R34
 # R5
 @pytest.mark.parametrize("first", ["allow", "deny"])
-def test_by_two_policies_the_stricter_verdict_holds(first: Then) -> None:
-    second: Then = "deny" if first == "allow" else "allow"
+def test_by_two_policies_the_stricter_verdict_holds(first: VerdictKind) -> None:
+    second: VerdictKind = "deny" if first == "allow" else "allow"
     one, other = Policy((Rule("one", first),)), Policy((Rule("other", second),))
     assert one.judge(call(), WRITE).kind == first
     assert replace(one, also=other).judge(call(), WRITE).kind == "deny"
@@ -239,7 +239,7 @@ def test_a_condition_looks_at_the_facts_of_the_call() -> None:
 
     matched(Rule("r", "deny", when=note), teams=("dev",), priority="low", agent="b", agent_path=("a", "b"))
     (facts,) = seen
-    assert tuple(facts) == (*FACTS, "aliases", EFFORT), "what rules look at beside that is not for conditions"
+    assert tuple(facts) == (*FACTS, "aliases", BUDGET_FACT), "what rules look at beside that is not for conditions"
     assert {name: facts[name] for name in FACTS} == {
         "args": {"amount": 5, "to": "ann"},
         "tool": "pay",
@@ -249,7 +249,7 @@ def test_a_condition_looks_at_the_facts_of_the_call() -> None:
         "teams": ["dev"],
         "priority": "low",
     }
-    assert facts_of(call(agent=""), "read")["agent"] == ""
+    assert call_facts(call(agent=""), "read")["agent"] == ""
 
 
 # R38
@@ -406,8 +406,8 @@ def test_the_same_terms_are_one_object() -> None:
 # R48
 @given(asks)
 def test_terms_can_be_read_back_from_their_snapshot(terms: Ask) -> None:
-    assert terms_of(terms.snapshot) == terms
-    assert terms_of(terms.snapshot).sha256 == terms.sha256
+    assert parse_terms(terms.snapshot) == terms
+    assert parse_terms(terms.snapshot).sha256 == terms.sha256
 
 
 # R47, R48
@@ -460,7 +460,7 @@ def test_a_switched_tool_would_be_asked_about_even_where_a_shadow_rule_allows() 
 
 
 def test_mixed_alphabets_are_told_with_what_to_do() -> None:
-    assert mixed_alphabets("X") == (
+    assert mixed_alphabets_reason("X") == (
         "A name in this call mixes alphabets within one word, as names do that imitate others: X. Write each word in "
         "letters of one alphabet."
     )
@@ -572,7 +572,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     counted: list[str] = []
     matches = Rule.matches
 
-    def counting(rule: Rule, key: Key) -> bool:
+    def counting(rule: Rule, key: MatchKey) -> bool:
         counted.append(rule.name)
         return matches(rule, key)
 
@@ -608,7 +608,7 @@ def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
 
 
 def test_what_is_remembered_of_rules_that_name_a_tool_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "MEMO", 2)
+    monkeypatch.setattr(policies, "MAX_CACHED", 2)
     policy = Policy((Rule("r", "ask", tools=("pay*",)),))
     named = [policy.tightens_by_name(call(tool=tool), ("write",)) for tool in ("pay", "pay2", "look", "pay")]
     assert named == [True, True, False, True]
@@ -616,7 +616,7 @@ def test_what_is_remembered_of_rules_that_name_a_tool_is_bounded(monkeypatch: py
 
 # R15
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: list[str]) -> None:
-    monkeypatch.setattr(policies, "MEMO", 3)
+    monkeypatch.setattr(policies, "MAX_CACHED", 3)
     policy = Policy((Rule("r", "ask"),))
     judged = [policy.judge(call(requester=f"u{n}", expires_in=n), WRITE) for n in (1, 2, 3, 1, 4, 1)]
     assert [terms.expires_in for terms in judged if isinstance(terms, Ask)] == [1, 2, 3, 1, 4, 1]
@@ -629,9 +629,9 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: l
 def test_a_condition_is_tried_with_names_as_they_are_written_and_folded() -> None:
     for then, holds in (("deny", True), ("ask", True), ("allow", False)):
         rule = Rule("r", then, when=lambda facts: facts["tool"] == "pay")
-        assert rule.holds(facts_of(call(tool="PAY"), "read")) is holds
-        assert rule.holds(facts_of(call(tool="pay"), "read"))
-    assert not Rule("r", "allow", when=lambda facts: facts["tool"] != "pay").holds(facts_of(call(tool="PAY"), "read"))
+        assert rule.holds(call_facts(call(tool="PAY"), "read")) is holds
+        assert rule.holds(call_facts(call(tool="pay"), "read"))
+    assert not Rule("r", "allow", when=lambda facts: facts["tool"] != "pay").holds(call_facts(call(tool="PAY"), "read"))
 
 
 # R56
@@ -644,5 +644,5 @@ def test_a_rule_that_tightens_knows_a_person_by_their_other_names() -> None:
         )
     for then, holds in (("deny", True), ("ask", True), ("allow", False)):
         rule = Rule("r", then, when=lambda facts: facts["user"] == "mallory@example.com")
-        assert rule.holds(facts_of(known, "read")) is holds
-        assert not Rule("r", then, when=lambda facts: facts["user"] == "eve").holds(facts_of(known, "read"))
+        assert rule.holds(call_facts(known, "read")) is holds
+        assert not Rule("r", then, when=lambda facts: facts["user"] == "eve").holds(call_facts(known, "read"))

@@ -6,9 +6,9 @@ import pytest
 
 from interlock.core.policy.policy import Policy
 from interlock.policy.conditions import compile_condition
-from interlock.policy.diff import Difference, Facet, RuleDifference, compare
+from interlock.policy.diff import FieldDifference, PolicyDifference, RuleDifference, diff_policies
 from interlock.policy.file import load_policy
-from interlock.policy.templates import NAMES, template
+from interlock.policy.templates import TEMPLATE_NAMES, read_template
 
 
 def policy(text: str) -> Policy:
@@ -24,35 +24,37 @@ def named(*names: str) -> Policy:
     return rules(*(f"name: {name}, tools: [tool_{name}], then: ask" for name in names))
 
 
-def told(difference: Difference) -> list[tuple[str, str]]:
+def told(difference: PolicyDifference) -> list[tuple[str, str]]:
     return [(each.kind, each.rule) for each in difference.rules]
 
 
 # R52
 def test_a_policy_does_not_differ_from_itself() -> None:
-    for name in NAMES:
-        assert not compare(policy(template(name)), policy(template(name)))
+    for name in TEMPLATE_NAMES:
+        assert not diff_policies(policy(read_template(name)), policy(read_template(name)))
 
 
 # R52
 def test_comments_and_layout_are_no_difference() -> None:
-    assert not compare(policy("rules: [{name: a, then: ask}]"), policy("# a\nrules:\n  - then: ask\n    name: a\n"))
+    assert not diff_policies(
+        policy("rules: [{name: a, then: ask}]"), policy("# a\nrules:\n  - then: ask\n    name: a\n")
+    )
 
 
 # R52
 def test_rules_are_added_and_removed_in_their_places() -> None:
-    found = compare(named("a", "b", "c"), named("a", "x", "c"))
+    found = diff_policies(named("a", "b", "c"), named("a", "x", "c"))
     assert told(found) == [("removed", "b"), ("added", "x")]
     assert [(each.old_place, each.new_place) for each in found.rules] == [(2, None), (None, 2)]
-    assert found.rules[1].facets == (Facet("then", "", "ask"), Facet("tools", "", "tool_x"))
-    assert found.rules[0].facets == (Facet("then", "ask", ""), Facet("tools", "tool_b", ""))
+    assert found.rules[1].facets == (FieldDifference("then", "", "ask"), FieldDifference("tools", "", "tool_x"))
+    assert found.rules[0].facets == (FieldDifference("then", "ask", ""), FieldDifference("tools", "tool_b", ""))
 
 
 # R52
 def test_a_changed_rule_says_what_changed_in_it() -> None:
     old = rules("name: pay, tools: [pay], when: args.amount > 5, then: ask")
     new = rules("name: pay, tools: [pay, refund], then: ask, quorum: 2, approvers: {teams: [finance]}, mode: shadow")
-    (found,) = compare(old, new).rules
+    (found,) = diff_policies(old, new).rules
     assert (found.kind, found.old_place, found.new_place, found.moved) == ("changed", 1, 1, False)
     assert {each.key: (each.old, each.new) for each in found.facets} == {
         "tools": ("pay", "pay, refund"),
@@ -97,8 +99,8 @@ def test_a_changed_rule_says_what_changed_in_it() -> None:
     ],
 )
 def test_every_key_of_a_rule_is_told(line: str, key: str, value: str) -> None:
-    (found,) = compare(rules("name: a, then: ask"), rules(f"name: a, {line}")).rules
-    assert found.facets == (Facet(key, "", value),)
+    (found,) = diff_policies(rules("name: a, then: ask"), rules(f"name: a, {line}")).rules
+    assert found.facets == (FieldDifference(key, "", value),)
 
 
 # R52
@@ -114,7 +116,7 @@ def test_every_key_of_a_rule_is_told(line: str, key: str, value: str) -> None:
     ],
 )
 def test_the_fewest_moves_are_told(new: str, moved: str) -> None:
-    found = compare(named(*"abcd"), named(*new))
+    found = diff_policies(named(*"abcd"), named(*new))
     assert told(found) == [("moved", name) for name in moved]
 
 
@@ -123,7 +125,7 @@ def test_moves_and_the_rest_explain_the_new_order() -> None:
     for _ in range(50):
         old = "".join(chance.sample("abcdef", 4))
         new = "".join(chance.sample("abcdef", 4))
-        found = compare(named(*old), named(*new)).rules
+        found = diff_policies(named(*old), named(*new)).rules
         touched = {each.rule for each in found}
         assert [name for name in old if name not in touched] == [name for name in new if name not in touched]
         assert {each.rule for each in found if each.kind == "added"} == set(new) - set(old)
@@ -133,16 +135,16 @@ def test_moves_and_the_rest_explain_the_new_order() -> None:
 def test_a_rule_that_moved_and_changed_is_told_once() -> None:
     old = rules("name: a, then: ask", "name: b, tools: [x], then: ask")
     new = rules("name: b, tools: [y], then: ask", "name: a, then: ask")
-    (found,) = compare(old, new).rules
+    (found,) = diff_policies(old, new).rules
     assert (found.kind, found.rule, found.moved, found.old_place, found.new_place) == ("changed", "b", True, 2, 1)
 
 
 def test_a_rule_with_another_name_and_nothing_else_is_renamed() -> None:
     old = rules("name: old name, tools: [x], then: deny")
-    (found,) = compare(old, rules("name: new name, tools: [x], then: deny")).rules
+    (found,) = diff_policies(old, rules("name: new name, tools: [x], then: deny")).rules
     assert found == RuleDifference("new name", 1, 1, (), moved=False, old_name="old name")
     assert found.kind == "renamed"
-    assert told(compare(old, rules("name: new name, tools: [y], then: deny"))) == [
+    assert told(diff_policies(old, rules("name: new name, tools: [y], then: deny"))) == [
         ("removed", "old name"),
         ("added", "new name"),
     ]
@@ -155,19 +157,19 @@ def test_a_changed_default_is_told_once_and_not_in_every_rule() -> None:
         "defaults: {undo_window: 9s, unknown_tools: deny, expires_in: 7m, remind: 1m, trust_declared: false}\n"
         "rules: [{name: a, then: ask}, {name: b, then: ask}]"
     )
-    found = compare(old, new)
+    found = diff_policies(old, new)
     assert found.rules == ()
     assert found.defaults == (
-        Facet("unknown_tools", "ask", "deny"),
-        Facet("expires_in", "chat 10m, paused 1d, queue 1d", "7m"),
-        Facet("undo_window", "8s", "9s"),
-        Facet("remind", "half of the time", "1m"),
-        Facet("trust_declared", "true", "false"),
+        FieldDifference("unknown_tools", "ask", "deny"),
+        FieldDifference("expires_in", "chat 10m, paused 1d, queue 1d", "7m"),
+        FieldDifference("undo_window", "8s", "9s"),
+        FieldDifference("remind", "half of the time", "1m"),
+        FieldDifference("trust_declared", "true", "false"),
     )
 
 
 def test_switches_of_agents_are_told() -> None:
     old = policy("agents: {helper: {tool_approvals: {pay: true, mail: false}}}")
-    found = compare(old, policy("agents: {helper: {tool_approvals: {mail: true}}}"))
-    assert found.agents == (Facet("helper.mail", "false", "true"), Facet("helper.pay", "true", ""))
+    found = diff_policies(old, policy("agents: {helper: {tool_approvals: {mail: true}}}"))
+    assert found.agents == (FieldDifference("helper.mail", "false", "true"), FieldDifference("helper.pay", "true", ""))
     assert bool(found)

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.core.policy.policy import HALF_TIME, Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
+from interlock.core.policy.policy import HALF_TIME, Allow, Ask, Defaults, Deny, EscalationStep, People, Policy, Stage
 from interlock.policy.conditions import compile_condition
 from interlock.policy.explain import explain
-from interlock.policy.file import Loaded, Names, load_policy
-from interlock.runtime.durations import MAX_DURATION, parse_duration, show_duration
+from interlock.policy.file import KnownNames, LoadedPolicy, load_policy
+from interlock.runtime.durations import MAX_DURATION, format_duration, parse_duration
 
 DOCS = Path(__file__).parents[2] / "docs" / "policy.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL)
 MINUTE = 60_000
 
 
-def load(text: str, names: Names | None = None) -> Loaded:
+def load(text: str, names: KnownNames | None = None) -> LoadedPolicy:
     return load_policy(text, compile_condition, names)
 
 
@@ -36,7 +36,7 @@ def text_of(*rules: str, more: str = "") -> str:
     return f"{more}\nrules:\n{''.join(lines)}" if rules else more
 
 
-def complaints(text: str, names: Names | None = None) -> list[str]:
+def complaints(text: str, names: KnownNames | None = None) -> list[str]:
     with pytest.raises(Misconfigured) as caught:
         load(text, names)
     return caught.value.message.splitlines()
@@ -73,7 +73,7 @@ def test_the_first_example_means_what_it_says() -> None:  # R34, R38, R48
         "high",
         30 * MINUTE,
         "escalate",
-        (Rung(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
+        (EscalationStep(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
         (HALF_TIME,),
     )
     assert loaded.judge(call("drop_users"), ToolSpec("drop_users", "destructive")) == Deny(
@@ -264,7 +264,7 @@ def test_a_flood_of_complaints_is_cut() -> None:
 
 
 def test_unknown_names_are_refused_where_the_names_are_known() -> None:  # R30
-    names = Names(frozenset({"finance"}), frozenset({"slack"}), None, frozenset({"ann"}))
+    names = KnownNames(frozenset({"finance"}), frozenset({"slack"}), None, frozenset({"ann"}))
     rule = (
         "then: ask, users: [an, '*@x.example'], teams: [finanse], approvers: {users: [ana], teams: [finances]},"
         " escalate: [{after: 1m, to: {teams: [legal]}, channels: [slak]}]"
@@ -289,7 +289,7 @@ def test_a_rule_says_where_it_is_told() -> None:  # R26
 
 def test_places_need_a_channel_that_has_some() -> None:  # R26
     rule = "then: ask, channels: '#finance-ops', escalate: [{after: 1m, channels: [pager, '#ops']}]"
-    names = Names(channels=frozenset({"pager"}))
+    names = KnownNames(channels=frozenset({"pager"}))
     assert load(text_of(rule), names).policy.rules
     assert complaints(text_of(rule), replace(names, places=False)) == [
         'line 3: "#finance-ops" is a place, and no channel has places',
@@ -320,7 +320,7 @@ def test_escalation_counts_for_the_quorum() -> None:
 
 
 def test_a_pattern_that_matches_no_registered_tool_is_a_warning() -> None:
-    names = Names(tools=frozenset({"cms_delete_page"}))
+    names = KnownNames(tools=frozenset({"cms_delete_page"}))
     text = text_of("tools: [cms_*, pay, drop_*], then: deny", more="agents: {bob: {tool_approvals: {fly: true}}}")
     assert load(text, names).warnings == (
         'line 1: tool_approvals: no registered tool is called "fly"',
@@ -330,7 +330,7 @@ def test_a_pattern_that_matches_no_registered_tool_is_a_warning() -> None:
 
 
 def test_a_set_of_letters_is_no_wildcard_and_warned_of() -> None:
-    names = Names(tools=frozenset({"pay[eu]", "drop_a"}))
+    names = KnownNames(tools=frozenset({"pay[eu]", "drop_a"}))
     told = load(text_of("tools: [drop_?, 'pay[eu]'], agents: ['bot[12]'], users: ['[ab]*'], then: deny"), names)
     warned = "stands for itself: only * and ? are wildcards. Write a pattern for each letter"
     assert told.warnings == (f'line 3: "[ab]*" {warned}', f'line 3: "bot[12]" {warned}')
@@ -450,7 +450,7 @@ def test_ten_thousand_rules_load() -> None:  # R15; within a second on a quiet m
 
 @given(st.integers(0, MAX_DURATION))
 def test_a_shown_duration_is_read_back(milliseconds: int) -> None:
-    assert parse_duration(show_duration(milliseconds)) == milliseconds
+    assert parse_duration(format_duration(milliseconds)) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "5", "5 m", "-5m", "1.5h", "5M", "1h30m", "\u0665m", "5m\n", "9" * 50 + "s"])
@@ -467,7 +467,7 @@ WORDS = st.sampled_from((*KEYS, *MORE_KEYS, *SIGNS))
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=3))))
 def test_any_text_is_a_policy_or_misconfigured(words: list[str]) -> None:
-    assert outcome("".join(words)) in (Loaded, Misconfigured)
+    assert outcome("".join(words)) in (LoadedPolicy, Misconfigured)
 
 
 VALUES = st.recursive(
@@ -479,7 +479,7 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(WORDS, VALUES), st.lists(st.dictionaries(WORDS, VALUES), max_size=3))
 def test_any_structure_is_a_policy_or_misconfigured(top: dict[str, object], rules: list[object]) -> None:
-    assert outcome(json.dumps({**top, "rules": rules})) in (Loaded, Misconfigured)
+    assert outcome(json.dumps({**top, "rules": rules})) in (LoadedPolicy, Misconfigured)
 
 
 def outcome(text: str) -> type:

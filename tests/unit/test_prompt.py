@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.chat.prompt import MAX_ID, Prompt, Replied, Wish, distinct
+from interlock.core.chat.prompt import MAX_ID, ModelReply, Prompt, ToolRequest, with_unique_ids
 
 
 def ids(*given: str) -> list[str]:
-    return [wish.id for wish in distinct([Wish(each, "pay", "{}") for each in given])]
+    return [wish.id for wish in with_unique_ids([ToolRequest(each, "pay", "{}") for each in given])]
 
 
 def test_a_reply_says_nothing_but_what_it_is_given() -> None:
-    assert Replied("Hello") == ("Hello", (), "", 0)
+    assert ModelReply("Hello") == ("Hello", (), "", 0)
     assert Prompt("Be brief.", ()).tools == ()
     assert MAX_ID == 150
 
@@ -31,7 +31,9 @@ def test_ids_that_are_missing_too_long_or_cannot_be_seen_are_replaced() -> None:
 
 
 def test_tool_and_arguments_stay() -> None:
-    assert distinct([Wish("", "pay", '{"to": "ann"}')]) == (Wish("call_0", "pay", '{"to": "ann"}'),)
+    assert with_unique_ids([ToolRequest("", "pay", '{"to": "ann"}')]) == (
+        ToolRequest("call_0", "pay", '{"to": "ann"}'),
+    )
 
 
 # R6

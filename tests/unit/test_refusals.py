@@ -9,19 +9,28 @@ from typing import Any
 import pytest
 
 from interlock.core.approval import execute
-from interlock.core.approval.approval import Approval, Decided, cancel, decide, delegate, expire, resolve_unknown, undo
-from interlock.core.approval.propose import allow, same_call
+from interlock.core.approval.approval import (
+    Approval,
+    DecisionRecord,
+    cancel,
+    decide,
+    delegate,
+    expire,
+    resolve_unknown,
+    undo,
+)
+from interlock.core.approval.propose import allow, check_same_call
 from interlock.core.call import ToolSpec, propose
-from interlock.core.canonical import canonical, parse
-from interlock.core.card import find
-from interlock.core.decision import Approve, Seen, read_decision
+from interlock.core.canonical import canonical, parse_json
+from interlock.core.card import find_findings
+from interlock.core.decision import Acknowledgement, Approve, read_decision
 from interlock.core.errors import Error
-from interlock.core.grant import Amounts, Grant, fits, make, read_budget, revoke, use
+from interlock.core.grant import Amounts, Grant, check_budget_argument, make, parse_budget, revoke, use
 from interlock.core.ledger.event import Change, Moment, Payload
 from interlock.core.policy.policy import Allow, Ask, Stage
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 from interlock.core.run import Run, renew_run, resume_run
-from interlock.core.search import scalar, wanted_by
+from interlock.core.search import check_scalar, make_search_terms
 from tests.unit.builders import (
     ADMIN,
     ALICE,
@@ -55,7 +64,7 @@ GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewe
 COUNTED = replace(GRANT, budget="5", budget_of="amount")
 NO_ARGUMENTS = replace(PAY, schema={"properties": {}, "additionalProperties": False})
 LISTED = replace(PAY, schema={"properties": {"to": {}, "sum": {}}, "additionalProperties": False})
-REJECTED = in_status("rejected", decision=Decided("reject", "bob", NOW))
+REJECTED = in_status("rejected", decision=DecisionRecord("reject", "bob", NOW))
 HIDING = pending(alarms=("agent_secret:",))
 DARK = pending(alarms=("/to", "agent_secret:"))
 ALARMING = pending(alarms=("/to: hidden", "/amount: look-alike"))
@@ -123,7 +132,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "other arguments than seen",
-        lambda: decide(pending(), Approve(Seen("0" * 64)), ALICE, at()),
+        lambda: decide(pending(), Approve(Acknowledgement("0" * 64)), ALICE, at()),
         told(
             "digest_mismatch",
             "The arguments changed since you saw them. Look again.",
@@ -188,7 +197,9 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "a decision after another",
-        lambda: decide(in_status("responded", decision=Decided("respond", "bob", 7)), approve(pending()), ALICE, at()),
+        lambda: decide(
+            in_status("responded", decision=DecisionRecord("respond", "bob", 7)), approve(pending()), ALICE, at()
+        ),
         told(
             "already_decided",
             "Already decided: bob (respond). Nothing was changed.",
@@ -262,7 +273,7 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
     ),
     (
         "a call id that comes back with other arguments",
-        lambda: same_call(pending(), call({"amount": 6})),
+        lambda: check_same_call(pending(), call({"amount": 6})),
         {
             "error": "call_mismatch",
             "message": "This call id is known with another tool, other arguments or another agent. Use a new call id.",
@@ -362,8 +373,8 @@ def test_what_time_decided_says_so() -> None:
     timed_out, approved = (
         expire(pending(terms), at(END)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
     )
-    assert timed_out == Decided("expire", "interlock", END, "", "The call timed out: nobody decided in time.")
-    assert approved == Decided("approve", "interlock", END, "", "The rule approves when nobody answers in time.")
+    assert timed_out == DecisionRecord("expire", "interlock", END, "", "The call timed out: nobody decided in time.")
+    assert approved == DecisionRecord("approve", "interlock", END, "", "The rule approves when nobody answers in time.")
 
 
 def test_a_run_that_is_somebody_elses_says_so() -> None:
@@ -395,17 +406,17 @@ def nested(depth: int) -> object:
         (lambda: canonical(nested(65)), "The value is nested deeper than 64 levels."),
         (lambda: canonical(10**40), "A number has more than 40 digits."),
         (lambda: canonical(float("nan")), "NaN and infinite numbers have no JSON form."),
-        (lambda: parse(" " * 1_048_577), "The body takes 1,048,577 bytes; at most 1,048,576 are accepted."),
-        (lambda: parse(b"\xff"), "The body is not UTF-8."),
+        (lambda: parse_json(" " * 1_048_577), "The body takes 1,048,577 bytes; at most 1,048,576 are accepted."),
+        (lambda: parse_json(b"\xff"), "The body is not UTF-8."),
         (
-            lambda: parse("{"),
+            lambda: parse_json("{"),
             "The body is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1).",
         ),
-        (lambda: parse("\ud800"), "The body holds half a surrogate pair, which is not a character."),
-        (lambda: parse('{"a": 1, "a": 2}'), "The name 'a' appears twice in one object."),
-        (lambda: parse("1" + "0" * 50 + "e999"), "The number 1" + "0" * 39 + " is too large."),
-        (lambda: parse("1" + "0" * 40), "A number has more than 40 digits."),
-        (lambda: parse("NaN"), "NaN is not JSON."),
+        (lambda: parse_json("\ud800"), "The body holds half a surrogate pair, which is not a character."),
+        (lambda: parse_json('{"a": 1, "a": 2}'), "The name 'a' appears twice in one object."),
+        (lambda: parse_json("1" + "0" * 50 + "e999"), "The number 1" + "0" * 39 + " is too large."),
+        (lambda: parse_json("1" + "0" * 40), "A number has more than 40 digits."),
+        (lambda: parse_json("NaN"), "NaN is not JSON."),
         (lambda: propose("pay", [], "run", "call"), "The arguments of a call are an object, not list."),
         (lambda: propose("", {}, "run", "call"), "tool is 1 to 200 characters that can be seen."),
         (lambda: propose("pay", {}, "", "call"), "run_id is 1 to 200 characters that can be seen."),
@@ -421,18 +432,21 @@ def nested(depth: int) -> object:
         (lambda: ToolSpec(""), "tool is 1 to 200 characters that can be seen."),
         (lambda: ToolSpec("pay", "lethal"), "effect is 'lethal'; it is one of read, write, destructive."),
         (lambda: ToolSpec("pay", confirm="mail"), "confirm is 'mail'; it is one of chat."),
-        (lambda: wanted_by("default", Query(text="?!")), "There is no word to search for. Give letters or digits."),
         (
-            lambda: wanted_by("default", Query(text=" ".join(map(str, range(33))))),
+            lambda: make_search_terms("default", ApprovalQuery(text="?!")),
+            "There is no word to search for. Give letters or digits.",
+        ),
+        (
+            lambda: make_search_terms("default", ApprovalQuery(text=" ".join(map(str, range(33))))),
             "A search takes at most 32 words. Leave some out.",
         ),
-        (lambda: scalar("to", []), "The argument to is compared with a text, a number, true, false or null."),
+        (lambda: check_scalar("to", []), "The argument to is compared with a text, a number, true, false or null."),
         (
-            lambda: read_budget("-" * 60),
+            lambda: parse_budget("-" * 60),
             "A budget is a number above 0, such as 500 or 99.50, of at most 40 digits; not '" + "-" * 50 + "'.",
         ),
         (
-            lambda: find({"n" * 999_999: list(range(99))}),
+            lambda: find_findings({"n" * 999_999: list(range(99))}),
             "The names of the arguments are too long for so many values. Shorten them.",
         ),
     ],
@@ -485,21 +499,21 @@ def test_a_grant_that_cannot_be_made_says_why(draft: dict[str, Any], message: st
             {"error": "conflict", "message": "The grant is used up, expired or revoked.", "grant_id": "g1"},
         ),
         (
-            lambda: fits(COUNTED, LISTED),
+            lambda: check_budget_argument(COUNTED, LISTED),
             {
                 "error": "invalid_request",
                 "message": "pay has no argument 'amount' to count for a budget. There are: sum, to.",
             },
         ),
         (
-            lambda: fits(COUNTED, NO_ARGUMENTS),
+            lambda: check_budget_argument(COUNTED, NO_ARGUMENTS),
             {
                 "error": "invalid_request",
                 "message": "pay has no argument 'amount' to count for a budget. There are: none.",
             },
         ),
         (
-            lambda: fits(COUNTED, replace(PAY, secret=("amount",))),
+            lambda: check_budget_argument(COUNTED, replace(PAY, secret=("amount",))),
             {"error": "invalid_request", "message": "'amount' of pay is secret: a sum would tell it. Limit the uses."},
         ),
     ],

@@ -9,37 +9,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
-from interlock.core.ledger.chain import Entry, Head, seal
+from interlock.core.ledger.chain import Entry, Head, make_entry
 from interlock.core.ledger.event import Event
 from interlock.core.policy.analysis import (
-    Cause,
-    Matched,
-    Matching,
-    Recorded,
+    RecordedCall,
     Rehearsal,
-    Report,
-    Shadow,
-    Shadowing,
-    Shadows,
-    judged,
+    RehearsalReport,
+    RuleUsage,
+    RuleUsageCounter,
+    ShadowReport,
+    ShadowRuleCounter,
+    ShadowRuleUsage,
+    VerdictChangeCause,
+    judge_recorded,
     rehearse,
 )
-from interlock.core.policy.policy import Ask, Defaults, People, Policy, Rule, Stage, Then
+from interlock.core.policy.policy import Ask, Defaults, People, Policy, Rule, Stage, VerdictKind
 from tests.unit.builders import FINANCE, LEGAL
 
-KINDS: tuple[Then, ...] = ("allow", "deny", "ask")
+KINDS: tuple[VerdictKind, ...] = ("allow", "deny", "ask")
 PAY = ToolSpec("pay", "write")
 QUESTION = ToolSpec("request_human_input", "read", decisions=("respond",))
 ANYBODY = None
 
 
-def recorded(number: int = 1, tool: str = "pay", verdict: Then = "ask", **more: Any) -> Recorded:
+def recorded(number: int = 1, tool: str = "pay", verdict: VerdictKind = "ask", **more: Any) -> RecordedCall:
     spec = more.pop("spec", ToolSpec(tool, "write"))
     call = propose(tool, {"amount": number}, "run", f"call{number}", **more)
-    return Recorded(call, spec, verdict, "", number * 1_000, f"id{number}")
+    return RecordedCall(call, spec, verdict, "", number * 1_000, f"id{number}")
 
 
-def rule(name: str, then: Then, ask: Ask = Ask(), **more: Any) -> Rule:  # noqa: B008  frozen
+def rule(name: str, then: VerdictKind, ask: Ask = Ask(), **more: Any) -> Rule:  # noqa: B008  frozen
     return Rule(name, then, ask=ask, **more)
 
 
@@ -47,7 +47,7 @@ def above(limit: int) -> Any:
     return lambda facts: facts["args"]["amount"] > limit
 
 
-def only(then: Then, **terms: Any) -> Policy:
+def only(then: VerdictKind, **terms: Any) -> Policy:
     return Policy((rule(f"all {then}", then, Ask(**terms)),))
 
 
@@ -57,7 +57,7 @@ def only(then: Then, **terms: Any) -> Policy:
 # R52
 @pytest.mark.parametrize("old", KINDS)
 @pytest.mark.parametrize("new", KINDS)
-def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: Then, new: Then) -> None:
+def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: VerdictKind, new: VerdictKind) -> None:
     report = rehearse([recorded(1), recorded(2)], only(old), only(new))
     assert (report.calls, report.first, report.last) == (2, 1_000, 2_000)
     assert report.turns == {(old, new): 2}
@@ -66,7 +66,7 @@ def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: Then, ne
 
 
 def test_without_calls_there_is_nothing_to_report() -> None:
-    assert rehearse([], only("ask"), only("deny")) == Report()
+    assert rehearse([], only("ask"), only("deny")) == RehearsalReport()
 
 
 # R52
@@ -83,10 +83,10 @@ def test_a_change_says_by_which_rule_and_the_gravest_comes_first() -> None:
     tools = ["pay", "mail", "post", "post", "pay", "pay", "pay"]
     report = rehearse([recorded(n, tool) for n, tool in enumerate(tools, 1)], old, draft)
     assert list(report.causes.items()) == [
-        (Cause("ask", "allow", "pay asks", "small passes", loosened=True), 1),
-        (Cause("ask", "deny", "", "no post", loosened=False), 2),
-        (Cause("ask", "deny", "", "no mail", loosened=False), 1),
-        (Cause("ask", "ask", "pay asks", "two", loosened=False), 3),
+        (VerdictChangeCause("ask", "allow", "pay asks", "small passes", loosened=True), 1),
+        (VerdictChangeCause("ask", "deny", "", "no post", loosened=False), 2),
+        (VerdictChangeCause("ask", "deny", "", "no mail", loosened=False), 1),
+        (VerdictChangeCause("ask", "ask", "pay asks", "two", loosened=False), 3),
     ]
     assert report.turns == {("ask", "allow"): 1, ("ask", "deny"): 3, ("ask", "ask"): 3}
     assert (report.turned, report.other_terms, report.loosened) == (4, 3, 1)
@@ -163,12 +163,12 @@ def test_who_would_have_to_answer_is_counted_for_each_group() -> None:
 def test_a_question_to_people_stays_one_where_reads_are_allowed() -> None:
     asked = recorded(spec=QUESTION, tool=QUESTION.name)
     policy = only("allow")
-    assert judged(policy, asked) == policy.default_ask
-    assert judged(only("deny"), asked).kind == "deny"
-    assert judged(only("ask"), asked).kind == "ask"
+    assert judge_recorded(policy, asked) == policy.default_ask
+    assert judge_recorded(only("deny"), asked).kind == "deny"
+    assert judge_recorded(only("ask"), asked).kind == "ask"
     assert rehearse([asked], Policy(), only("allow")).loosened == 0
     for spec in (replace(QUESTION, effect="write"), replace(QUESTION, decisions=("respond", "approve"))):
-        assert judged(policy, replace(asked, spec=spec)).kind == "allow"
+        assert judge_recorded(policy, replace(asked, spec=spec)).kind == "allow"
 
 
 # --- what a verdict depends on
@@ -234,7 +234,7 @@ def test_pages_make_no_difference(numbers: list[int], size: int, keep: int) -> N
 def entries(*events: Event, head: Head | None = None) -> Iterator[Entry]:
     head = head or Head("default")
     for event in events:
-        entry = seal(event, head, (head.seq + 1) * 1_000, b"salt")
+        entry = make_entry(event, head, (head.seq + 1) * 1_000, b"salt")
         yield entry
         head = Head("default", entry.seq, entry.link, entry.at)
 
@@ -244,8 +244,8 @@ def event(kind: str, *shadows: tuple[str, str], **data: object) -> Event:
     return Event(kind, "agent", data, "id", {"run_id": "run", **notes})
 
 
-def shadows(*events: Event, since: int = 0) -> Shadows:
-    shadowing = Shadowing(since)
+def shadows(*events: Event, since: int = 0) -> ShadowReport:
+    shadowing = ShadowRuleCounter(since)
     shadowing.feed(entries(*events))
     return shadowing.report()
 
@@ -261,8 +261,8 @@ def test_each_shadow_rule_is_told_with_the_verdicts_that_it_would_have_changed()
     )
     assert found.calls == 5
     assert found.rules == (
-        Shadow("strict", 4, {("ask", "deny"): 2, ("allow", "deny"): 1, ("deny", "deny"): 1}, 1_000, 4_000),
-        Shadow("loose", 1, {("ask", "allow"): 1}, 1_000, 1_000),
+        ShadowRuleUsage("strict", 4, {("ask", "deny"): 2, ("allow", "deny"): 1, ("deny", "deny"): 1}, 1_000, 4_000),
+        ShadowRuleUsage("loose", 1, {("ask", "allow"): 1}, 1_000, 1_000),
     )
 
 
@@ -273,13 +273,13 @@ def test_only_the_beginning_of_a_call_counts() -> None:
 
 def test_the_word_may_stand_in_the_arguments_of_a_denied_call() -> None:
     odd = Event("denied", "agent", {}, "", {"args": {"shadow": [{"rule": "x", "then": "deny"}]}})
-    assert shadows(odd) == Shadows(1, 0, ())
+    assert shadows(odd) == ShadowReport(1, 0, ())
 
 
 def test_erased_notes_are_counted() -> None:
-    shadowing = Shadowing()
+    shadowing = ShadowRuleCounter()
     shadowing.feed(entry._replace(content=None, salt=None) for entry in entries(event("denied", ("strict", "deny"))))
-    assert shadowing.report() == Shadows(1, 1, ())
+    assert shadowing.report() == ShadowReport(1, 1, ())
 
 
 def test_what_is_older_does_not_count() -> None:
@@ -304,7 +304,7 @@ def test_a_group_of_people_is_told_apart_from_another() -> None:
 
 # R52
 def test_each_rule_is_told_with_the_calls_that_it_decided() -> None:
-    matching = Matching(since=2_000)
+    matching = RuleUsageCounter(since=2_000)
     matching.feed(
         entries(
             event("proposed", rule="too old"),
@@ -318,8 +318,8 @@ def test_each_rule_is_told_with_the_calls_that_it_decided() -> None:
     )
     found = matching.report()
     assert found == (
-        Matched("payments ask", {"ask": 2, "deny": 1}, 6_000),
-        Matched("", {"ask": 1}, 7_000),
-        Matched("small", {"allow": 1}, 4_000),
+        RuleUsage("payments ask", {"ask": 2, "deny": 1}, 6_000),
+        RuleUsage("", {"ask": 1}, 7_000),
+        RuleUsage("small", {"allow": 1}, 4_000),
     )
     assert [matched.calls for matched in found] == [3, 1, 1]

@@ -9,11 +9,11 @@ from interlock.core.approval.vote import Delegation
 from interlock.core.decision import Reviewer
 from interlock.core.grant import Grant
 from interlock.core.policy.policy import Ask, People, Stage
-from interlock.core.removal import Standing, outlives, withdraw, without
+from interlock.core.removal import UpdatedMember, keeps_grant, withdraw_participation, without_person
 from tests.unit.builders import ALICE, BOB, CAROL, DAVE, FINANCE, LEGAL, TWO_OF_FINANCE, approve, at, pending, users
 
 TEAM = frozenset({"finance"})
-GONE = Standing("alice")
+GONE = UpdatedMember("alice")
 BOTH = Ask("finance, then legal", (Stage(FINANCE, 2), Stage(LEGAL)))
 
 
@@ -28,14 +28,14 @@ def by(approval: Approval | None) -> list[str]:
     return [vote.by for vote in approval.votes]
 
 
-def left(approval: Approval, who: Standing) -> Approval:
-    change = withdraw(approval, who, "root")
+def left(approval: Approval, who: UpdatedMember) -> Approval:
+    change = withdraw_participation(approval, who, "root")
     return approval if change is None else change.state
 
 
 def test_somebody_who_is_gone_leaves_no_vote_delegation_or_assignment() -> None:
     asked = replace(voted(pending(TWO_OF_FINANCE), ALICE), claimed_by="alice")
-    change = withdraw(asked, GONE, "root")
+    change = withdraw_participation(asked, GONE, "root")
     assert change is not None
     assert (change.state.votes, change.state.claimed_by, change.state.version) == ((), "", asked.version + 1)
     (event,) = change.events
@@ -45,27 +45,27 @@ def test_somebody_who_is_gone_leaves_no_vote_delegation_or_assignment() -> None:
 
 def test_what_others_did_stays() -> None:
     asked = replace(voted(pending(TWO_OF_FINANCE), BOB), claimed_by="bob")
-    assert withdraw(asked, GONE, "root") is None
+    assert withdraw_participation(asked, GONE, "root") is None
 
 
 @pytest.mark.parametrize(
     ("who", "counts"),
     [
-        (Standing("alice", "reviewer", TEAM), True),
-        (Standing("alice", "admin", TEAM | {"ops"}), True),
-        (Standing("alice", "reviewer", frozenset({"ops"})), False),
-        (Standing("alice", "viewer", TEAM), False),
+        (UpdatedMember("alice", "reviewer", TEAM), True),
+        (UpdatedMember("alice", "admin", TEAM | {"ops"}), True),
+        (UpdatedMember("alice", "reviewer", frozenset({"ops"})), False),
+        (UpdatedMember("alice", "viewer", TEAM), False),
         (GONE, False),
     ],
 )
-def test_a_vote_counts_while_its_voter_may_still_cast_it(who: Standing, counts: bool) -> None:
+def test_a_vote_counts_while_its_voter_may_still_cast_it(who: UpdatedMember, counts: bool) -> None:
     assert by(left(voted(pending(TWO_OF_FINANCE), ALICE), who)) == (["alice"] if counts else [])
 
 
 def test_a_requester_who_is_gone_has_no_vote_either() -> None:
     asked = voted(pending(Ask(stages=(Stage(quorum=2),))), Reviewer("rita", "user"))
     assert by(asked) == ["rita"]
-    assert by(left(asked, Standing("rita"))) == []
+    assert by(left(asked, UpdatedMember("rita"))) == []
 
 
 def test_a_vote_in_the_seat_of_somebody_who_is_gone_is_void() -> None:
@@ -74,28 +74,28 @@ def test_a_vote_in_the_seat_of_somebody_who_is_gone_is_void() -> None:
     assert [(vote.by, vote.seat) for vote in asked.votes] == [("dave", "alice")]
     after = left(asked, GONE)
     assert (after.votes, after.delegations) == ((), ())
-    kept = left(asked, Standing("alice", "reviewer", TEAM))
+    kept = left(asked, UpdatedMember("alice", "reviewer", TEAM))
     assert kept is asked
 
 
 def test_a_vote_that_somebody_cast_for_another_ends_with_their_role() -> None:
     asked = voted(delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state, DAVE)
-    assert by(left(asked, Standing("dave", "reviewer"))) == ["dave"]
-    demoted = left(asked, Standing("dave", "viewer"))
+    assert by(left(asked, UpdatedMember("dave", "reviewer"))) == ["dave"]
+    demoted = left(asked, UpdatedMember("dave", "viewer"))
     assert (by(demoted), demoted.delegations) == ([], ())
 
 
 @pytest.mark.parametrize(
     ("who", "holds"),
     [
-        (Standing("alice", "admin", TEAM), True),
-        (Standing("alice", "reviewer", TEAM), True),
-        (Standing("alice", "viewer", TEAM), False),
-        (Standing("alice", "reviewer", frozenset()), False),
+        (UpdatedMember("alice", "admin", TEAM), True),
+        (UpdatedMember("alice", "reviewer", TEAM), True),
+        (UpdatedMember("alice", "viewer", TEAM), False),
+        (UpdatedMember("alice", "reviewer", frozenset()), False),
         (GONE, False),
     ],
 )
-def test_a_delegation_holds_while_they_have_what_they_passed_on(who: Standing, holds: bool) -> None:
+def test_a_delegation_holds_while_they_have_what_they_passed_on(who: UpdatedMember, holds: bool) -> None:
     asked = delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state
     assert bool(left(asked, who).delegations) is holds
 
@@ -103,38 +103,38 @@ def test_a_delegation_holds_while_they_have_what_they_passed_on(who: Standing, h
 def test_a_delegation_to_several_goes_on_without_the_one_who_left() -> None:
     to = People(frozenset({"bob", "dave"}), frozenset({"legal"}))
     asked = replace(pending(TWO_OF_FINANCE), delegations=(Delegation("alice", TEAM, "reviewer", to),))
-    (only,) = left(asked, Standing("dave")).delegations
+    (only,) = left(asked, UpdatedMember("dave")).delegations
     assert only.to == People(frozenset({"bob"}), frozenset({"legal"}))
-    assert left(asked, Standing("dave", "reviewer")) is asked
+    assert left(asked, UpdatedMember("dave", "reviewer")) is asked
 
 
 def test_votes_of_other_stages_stay() -> None:
     asked = voted(pending(BOTH), ALICE, BOB)
-    assert by(voted(left(asked, Standing("bob")), CAROL)) == ["alice"], "legal waits until finance has two again"
+    assert by(voted(left(asked, UpdatedMember("bob")), CAROL)) == ["alice"], "legal waits until finance has two again"
 
 
 @pytest.mark.parametrize(
     ("who", "lives"),
     [
-        (Standing("alice", "reviewer", TEAM), True),
-        (Standing("alice", "admin", TEAM | {"ops"}), True),
-        (Standing("alice", "reviewer", frozenset()), False),
-        (Standing("alice", "viewer", TEAM), False),
+        (UpdatedMember("alice", "reviewer", TEAM), True),
+        (UpdatedMember("alice", "admin", TEAM | {"ops"}), True),
+        (UpdatedMember("alice", "reviewer", frozenset()), False),
+        (UpdatedMember("alice", "viewer", TEAM), False),
         (GONE, False),
     ],
 )
-def test_a_grant_lives_as_long_as_its_maker_may_do_what_they_might(who: Standing, lives: bool) -> None:
+def test_a_grant_lives_as_long_as_its_maker_may_do_what_they_might(who: UpdatedMember, lives: bool) -> None:
     grant = Grant("g", "default", "pay", "spec", "alice", TEAM, "reviewer", 0, 1)
-    assert outlives(grant, who) is lives
+    assert keeps_grant(grant, who) is lives
 
 
 def test_an_admins_grant_ends_when_they_are_one_no_more() -> None:
     grant = Grant("g", "default", "pay", "spec", "root", frozenset(), "admin", 0, 1)
-    assert not outlives(grant, Standing("root", "reviewer"))
+    assert not keeps_grant(grant, UpdatedMember("root", "reviewer"))
 
 
 def test_people_without_somebody_are_the_others_or_nobody() -> None:
-    assert without(None, "bob") is None
-    assert without(users("bob"), "bob") is None
-    assert without(users("bob", "eve"), "bob") == users("eve")
-    assert without(People(frozenset({"bob"}), TEAM), "bob") == People(frozenset(), TEAM)
+    assert without_person(None, "bob") is None
+    assert without_person(users("bob"), "bob") is None
+    assert without_person(users("bob", "eve"), "bob") == users("eve")
+    assert without_person(People(frozenset({"bob"}), TEAM), "bob") == People(frozenset(), TEAM)

@@ -5,9 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval.approval import Decided
-from interlock.core.approval.propose import allow, allow_by_grant, deny, request, same_call
-from interlock.core.call import SECRET, Caller, ToolSpec, actor_of, agent_of, caller_with, fingerprint
+from interlock.core.approval.approval import DecisionRecord
+from interlock.core.approval.propose import allow, allow_by_grant, check_same_call, deny, request_approval
+from interlock.core.call import (
+    SECRET_MARKER,
+    Caller,
+    ToolSpec,
+    agent_actor,
+    fingerprint,
+    parse_agent_actor,
+    parse_caller,
+)
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.grant import Grant
@@ -21,7 +29,7 @@ TERMS = Ask("two", (Stage(FINANCE, 2), Stage()), priority="high", expires_in=50,
 
 # R1, R23
 def test_a_request_waits_for_people_until_its_deadline() -> None:
-    change = request(proposal(alarms=("f1",)), TERMS, at())
+    change = request_approval(proposal(alarms=("f1",)), TERMS, at())
     approval = change.state
     assert (approval.id, approval.status, approval.version, approval.terms) == ("id", "pending", 1, TERMS)
     assert (approval.created_at, approval.expires_at, approval.alarms) == (NOW, NOW + 50, ("f1",))
@@ -41,7 +49,7 @@ def test_calls_that_one_rule_allows_have_the_same_terms() -> None:
 
 # R41, R49
 def test_a_request_leaves_one_event_that_says_what_holds() -> None:
-    change = request(proposal(PAY, policy_sha256="p", thread_id="t"), TERMS, at())
+    change = request_approval(proposal(PAY, policy_sha256="p", thread_id="t"), TERMS, at())
     (event,) = change.events
     assert (event.kind, event.actor, event.approval_id) == ("proposed", "agent:helper", "id")
     assert event.data == {
@@ -64,24 +72,24 @@ def test_a_request_leaves_one_event_that_says_what_holds() -> None:
 
 # R52
 def test_what_shadow_rules_would_have_done_is_kept() -> None:
-    (event,) = request(proposal(shadows=(("strict", "deny"),)), TERMS, at()).events
+    (event,) = request_approval(proposal(shadows=(("strict", "deny"),)), TERMS, at()).events
     assert event.content is not None
     assert event.content["shadow"] == [{"rule": "strict", "then": "deny"}]
 
 
 # R2, R45
 def test_the_payload_holds_the_bytes_that_run_and_what_people_read() -> None:
-    change = request(proposal(preview="3 rows", agent_says="please"), TERMS, at())
+    change = request_approval(proposal(preview="3 rows", agent_says="please"), TERMS, at())
     assert change.payload == Payload(canonical(ARGS), None, "Pay?", "please", "3 rows")
-    bare = request(proposal(), TERMS, at()).payload
+    bare = request_approval(proposal(), TERMS, at()).payload
     assert bare == Payload(canonical(ARGS), None, "Pay?", None, None)
 
 
 # R47, R53
 def test_secrets_are_bound_but_not_shown() -> None:
     spec = ToolSpec("pay", "write", secret=("to",))
-    change = request(proposal(spec), TERMS, at())
-    shown = canonical({"amount": 5, "to": {SECRET: fingerprint("ann", KEY)}})
+    change = request_approval(proposal(spec), TERMS, at())
+    shown = canonical({"amount": 5, "to": {SECRET_MARKER: fingerprint("ann", KEY)}})
     assert change.payload is not None
     assert (change.payload.args, change.payload.shown) == (canonical(ARGS), shown)
     assert change.state.args_sha256 == digest(shown)
@@ -95,11 +103,13 @@ def test_an_allowed_write_is_born_approved() -> None:
     change = allow(proposal(), Allow("writes are fine", 70), at())
     approval = change.state
     assert (approval.status, approval.version, approval.start_by, approval.grant_id) == ("approved", 1, NOW + 70, "")
-    assert approval.decision == Decided("approve", "policy", NOW, reason="Allowed by the rule 'writes are fine'.")
+    assert approval.decision == DecisionRecord(
+        "approve", "policy", NOW, reason="Allowed by the rule 'writes are fine'."
+    )
     (event,) = change.events
     assert (event.kind, event.data["status"], event.data["by"]) == ("allowed", "approved", "rule")
     assert event.data["rule"] == "writes are fine"
-    assert allow(proposal(), Allow(), at()).state.decision == Decided("approve", "policy", NOW)
+    assert allow(proposal(), Allow(), at()).state.decision == DecisionRecord("approve", "policy", NOW)
     assert change.payload is not None
 
 
@@ -108,7 +118,7 @@ def test_a_grant_stands_for_the_yes_of_its_maker() -> None:
     change = allow_by_grant(proposal(), TERMS, GRANT, at())
     approval = change.state
     assert (approval.status, approval.start_by, approval.grant_id) == ("approved", NOW + 70, "g1")
-    assert approval.decision == Decided("approve", "alice", NOW, "grant", "Covered by the grant g1.")
+    assert approval.decision == DecisionRecord("approve", "alice", NOW, "grant", "Covered by the grant g1.")
     (event,) = change.events
     assert (event.kind, event.data["by"], event.data["grant"], event.data["rule"]) == ("allowed", "grant", "g1", "two")
     assert (event.data["granted_by"], event.data["use"], event.data["uses_left"]) == ("alice", 1, None)
@@ -136,7 +146,7 @@ def test_nothing_is_allowed_while_the_clock_is_behind_but_anything_can_be_asked(
         allow(proposal(), Allow(), behind())
     with pytest.raises(ClockBehind):
         allow_by_grant(proposal(), TERMS, GRANT, behind())
-    assert request(proposal(), TERMS, behind()).state.status == "pending"
+    assert request_approval(proposal(), TERMS, behind()).state.status == "pending"
 
 
 # R35, R41
@@ -176,21 +186,21 @@ def test_a_denied_call_says_what_its_key_proved() -> None:
     (event,) = deny(proposal(caller=caller, refusal="It looks like ann."), Deny("Not today.", "no")).events
     assert event.content is not None
     content = json.loads(canonical(event.content))
-    assert (content["refusal"], caller_with(content["owner"], content["known"])) == ("It looks like ann.", caller)
+    assert (content["refusal"], parse_caller(content["owner"], content["known"])) == ("It looks like ann.", caller)
 
 
 # R47, R53
 def test_the_event_of_a_denied_call_holds_no_secret() -> None:
     (event,) = deny(proposal(ToolSpec("pay", "write", secret=("to",))), Deny("Not today.")).events
     assert event.content is not None
-    assert event.content["args"] == {"amount": 5, "to": {SECRET: fingerprint("ann", KEY)}}
+    assert event.content["args"] == {"amount": 5, "to": {SECRET_MARKER: fingerprint("ann", KEY)}}
     assert "ann" not in str(event)
 
 
 # R52
 def test_what_rules_match_on_is_kept_where_the_approval_does_not_keep_it() -> None:
     made = proposal(priority="low", teams=("ops",), setting="paused", switch="on")
-    for change in (request(made, TERMS, at()), allow(made, Allow(), at())):
+    for change in (request_approval(made, TERMS, at()), allow(made, Allow(), at())):
         content = change.events[0].content
         assert content is not None
         kept = [content[name] for name in ("priority", "teams", "setting", "switch")]
@@ -198,20 +208,20 @@ def test_what_rules_match_on_is_kept_where_the_approval_does_not_keep_it() -> No
 
 
 def test_an_agent_without_a_name_is_still_an_agent() -> None:
-    assert actor_of(call(agent="")) == "agent"
-    assert actor_of(call(agent="helper")) == "agent:helper"
+    assert agent_actor(call(agent="")) == "agent"
+    assert agent_actor(call(agent="helper")) == "agent:helper"
     for name in ("", "helper", "agent", "agent:", "agent:agent"):
-        assert agent_of(actor_of(call(agent=name))) == name
+        assert parse_agent_actor(agent_actor(call(agent=name))) == name
 
 
 # R24, R47
 def test_a_known_call_id_comes_back_with_the_same_call_or_is_refused() -> None:
     approval = pending()
-    same_call(approval, call())
-    same_call(replace(approval, args_sha256="edited since"), call(agent_says="again"))
+    check_same_call(approval, call())
+    check_same_call(replace(approval, args_sha256="edited since"), call(agent_says="again"))
     for other in (call(OTHER_ARGS), call(tool="refund")):
         with pytest.raises(CallMismatch, match="Use a new call id") as caught:
-            same_call(approval, other)
+            check_same_call(approval, other)
         assert caught.value.ids == {}, "its approval id could be another agent's"
 
 
@@ -219,8 +229,8 @@ def test_a_known_call_id_comes_back_with_the_same_call_or_is_refused() -> None:
 def test_sub_agents_share_a_run_and_no_approvals() -> None:
     approval = pending()
     mine = replace(approval, subject=approval.subject._replace(agent_path=("support", "mailer")))
-    same_call(mine, call(agent_path=("support", "mailer")))
-    same_call(mine, call())
-    same_call(approval, call(agent_path=("support", "clerk")))
+    check_same_call(mine, call(agent_path=("support", "mailer")))
+    check_same_call(mine, call())
+    check_same_call(approval, call(agent_path=("support", "clerk")))
     with pytest.raises(CallMismatch, match="another agent"):
-        same_call(mine, call(agent_path=("support", "clerk")))
+        check_same_call(mine, call(agent_path=("support", "clerk")))

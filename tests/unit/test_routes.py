@@ -11,27 +11,31 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import Approval, Decided, Edited, decide, delegate, expire
+from interlock.core.approval.approval import Approval, DecisionRecord, PreparedEdit, decide, delegate, expire
 from interlock.core.approval.vote import Delegation
 from interlock.core.notify import delivery
-from interlock.core.notify.delivery import Delivery, Way
+from interlock.core.notify.delivery import Delivery, DeliveryTarget
 from interlock.core.notify.routing import (
-    MOST,
+    MAX_DELIVERIES,
+    ChannelCapabilities,
     Contact,
-    Means,
-    Quiet,
+    QuietPeriod,
     Routes,
-    audience,
-    channels_of,
-    gaps,
-    origins,
-    plan,
+    approval_channels,
+    channel_origins,
+    find_unreachable,
+    missing_voters,
+    plan_deliveries,
     quiet_end,
 )
-from interlock.core.policy.policy import Ask, People, Rung, Stage
+from interlock.core.policy.policy import Ask, EscalationStep, People, Stage
 from tests.unit.builders import ALICE, BOB, FINANCE, NOW, approve, at, edit, in_status, pending, prepared, users
 
-MAIL, SLACK, PAGER = Means(personal=True), Means(has_places=True), Means(priorities=frozenset({"high"}))
+MAIL, SLACK, PAGER = (
+    ChannelCapabilities(personal=True),
+    ChannelCapabilities(has_places=True),
+    ChannelCapabilities(priorities=frozenset({"high"})),
+)
 MEANS = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
 ALL = Routes(MEANS, "mail", {"high": ("pager",)}, {"finance": ("#finance-ops",), "pay": ("slack",)}, None, "pager")
 BY_MAIL = Routes({"mail": MAIL}, "mail")
@@ -45,11 +49,11 @@ PERSON = {
 EVERYBODY = tuple(PERSON.values())
 FINANCE_ONE = Ask("finance", (Stage(FINANCE),))
 CHAT = "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
-NIGHT = Quiet(time(22), time(7), ZoneInfo("Europe/Berlin"))
+NIGHT = QuietPeriod(time(22), time(7), ZoneInfo("Europe/Berlin"))
 
 
 def planned(approval: Approval, routes: Routes, known: tuple[Delivery, ...] = (), **more: Any) -> list[Delivery]:
-    return list(plan(approval, known, routes, more.get("people", EVERYBODY), more.get("now", NOW)))
+    return list(plan_deliveries(approval, known, routes, more.get("people", EVERYBODY), more.get("now", NOW)))
 
 
 def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...]]:
@@ -59,7 +63,7 @@ def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...
 def said(found: list[Delivery]) -> tuple[Delivery, ...]:
     """As they are when all of them were told."""
     named = [replace(each, id=f"d{number}") for number, each in enumerate(found)]
-    return tuple(delivery.sent(each, each, "ref", NOW) for each in named)
+    return tuple(delivery.mark_sent(each, each, "ref", NOW) for each in named)
 
 
 def chat(terms: Ask = FINANCE_ONE) -> Approval:
@@ -85,11 +89,11 @@ def expired(terms: Ask = FINANCE_ONE) -> Approval:
     ids=["the rule first", "action and team", "with the priority", "a channel that does not take it gives way"],
 )
 def test_what_leads_to_a_channel(terms: Ask, found: tuple[str, ...]) -> None:  # R26
-    assert channels_of(pending(terms), ALL) == found
+    assert approval_channels(pending(terms), ALL) == found
 
 
 def test_what_nothing_leads_from_goes_to_the_default() -> None:  # R26
-    assert channels_of(pending(FINANCE_ONE), BY_MAIL) == ("mail",)
+    assert approval_channels(pending(FINANCE_ONE), BY_MAIL) == ("mail",)
     assert ways(pending(), Routes()) == []
 
 
@@ -123,7 +127,7 @@ def test_those_are_told_who_may_decide_and_have_an_address() -> None:
 def test_requester_and_editor_are_not_told_where_the_rule_excludes_them() -> None:  # R48
     terms = replace(FINANCE_ONE, stages=(Stage(),), exclude=frozenset({"requester", "editor"}))
     approval = replace(pending(terms), editors=("bob",))
-    assert [each.name for each in audience(approval, EVERYBODY)] == ["alice", "carol"]
+    assert [each.name for each in missing_voters(approval, EVERYBODY)] == ["alice", "carol"]
 
 
 def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens() -> None:  # R48
@@ -135,35 +139,37 @@ def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens()
     more = planned(voted, BY_MAIL, said(first))
     assert [(each.way.person, each.is_loud) for each in more] == [("alice", False), ("bob", False), ("carol", True)]
     done = decide(voted, approve(voted), replace(BOB, name="carol", teams=frozenset({"legal"})), at()).state
-    assert audience(done, EVERYBODY) == ()
+    assert missing_voters(done, EVERYBODY) == ()
 
 
 def test_who_is_away_is_told_by_the_one_who_stands_in() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", users("carol"))
     away = replace(PERSON["bob"], away=True)
     stand_in = replace(PERSON["carol"], covers=(lent,))
-    assert [each.name for each in audience(pending(FINANCE_ONE), (away, stand_in))] == ["carol"]
+    assert [each.name for each in missing_voters(pending(FINANCE_ONE), (away, stand_in))] == ["carol"]
     voted = decide(pending(Ask("", (Stage(FINANCE, 2),))), approve(pending()), BOB, at()).state
-    assert audience(voted, (away, stand_in)) == ()
+    assert missing_voters(voted, (away, stand_in)) == ()
 
 
 def test_of_a_quorum_only_what_is_missing_counts() -> None:  # R40
     terms = Ask("", (Stage(FINANCE, 2),))
     voted = decide(pending(terms), approve(pending()), ALICE, at()).state
     away = replace(PERSON["alice"], name="dan", away=True)
-    assert [each.name for each in audience(voted, (PERSON["bob"], away))] == ["bob"]
+    assert [each.name for each in missing_voters(voted, (PERSON["bob"], away))] == ["bob"]
 
 
 def test_a_team_can_stand_in() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", People(teams=frozenset({"legal"})))
     stand_in = replace(PERSON["carol"], covers=(lent,))
     terms = Ask("", (Stage(users("bob")),))
-    assert [each.name for each in audience(pending(terms), (replace(PERSON["bob"], away=True), stand_in))] == ["carol"]
+    assert [each.name for each in missing_voters(pending(terms), (replace(PERSON["bob"], away=True), stand_in))] == [
+        "carol"
+    ]
 
 
 def test_who_is_away_is_told_if_the_others_are_too_few() -> None:
     away = replace(PERSON["bob"], away=True)
-    names = [each.name for each in audience(pending(Ask("", (Stage(FINANCE, 2),))), (PERSON["alice"], away))]
+    names = [each.name for each in missing_voters(pending(Ask("", (Stage(FINANCE, 2),))), (PERSON["alice"], away))]
     assert names == ["alice", "bob"]
 
 
@@ -183,7 +189,7 @@ def test_those_whose_vote_is_void_after_an_edit_are_asked_again() -> None:
     first = said(planned(approval, BY_MAIL))
     voted = decide(approval, approve(approval), ALICE, at()).state
     second = said(planned(voted, BY_MAIL, first))
-    change: Edited = prepared(voted)
+    change: PreparedEdit = prepared(voted)
     edited = decide(voted, edit(voted), BOB, at(), change).state
     assert edited.votes[0].by == "bob"
     assert [(each.way.person, each.is_loud) for each in planned(edited, BY_MAIL, second)] == [
@@ -201,9 +207,9 @@ def test_somebody_who_left_is_told_nothing_more() -> None:
 
 
 def test_what_concerns_very_many_is_told_to_some() -> None:
-    crowd = tuple(Contact(f"p{number}", "reviewer", frozenset({"finance"})) for number in range(MOST + 5))
+    crowd = tuple(Contact(f"p{number}", "reviewer", frozenset({"finance"})) for number in range(MAX_DELIVERIES + 5))
     first = planned(pending(FINANCE_ONE), BY_MAIL, people=crowd)
-    assert len(first) == MOST
+    assert len(first) == MAX_DELIVERIES
     assert planned(pending(FINANCE_ONE), BY_MAIL, tuple(first), people=crowd) == []
 
 
@@ -227,24 +233,28 @@ def test_a_run_that_only_sounds_like_a_chat_is_told() -> None:
 # Up the ladder
 
 
-def climbing(escalated: int, *rungs: Rung) -> Approval:
+def climbing(escalated: int, *rungs: EscalationStep) -> Approval:
     return replace(pending(replace(FINANCE_ONE, ladder=rungs)), escalated=escalated)
 
 
 def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
-    rungs = (Rung(1, users("carol")), Rung(2, People(teams=frozenset({"legal"})), ("#leads",)))
+    rungs = (EscalationStep(1, users("carol")), EscalationStep(2, People(teams=frozenset({"legal"})), ("#leads",)))
     routes = Routes({"mail": MAIL, "slack": SLACK}, "mail")
     first = planned(climbing(0, *rungs), routes)
     assert [each.way.person for each in first] == ["alice", "bob"]
     one = planned(climbing(1, *rungs), routes, said(first))
     assert [(each.way.person, each.reason) for each in one if not each.said] == [("carol", "escalated")]
     two = planned(climbing(2, *rungs), routes, said([*first, one[-1]]))
-    assert [each.way for each in two if not each.said] == [Way("slack", "#leads")]
+    assert [each.way for each in two if not each.said] == [DeliveryTarget("slack", "#leads")]
     assert [each.way.person for each in two if each.is_loud] == ["carol", ""]
 
 
 def test_every_rung_that_was_climbed_counts() -> None:
-    rungs = (Rung(1, channels=("slack",)), Rung(2, channels=("#leads",)), Rung(3, channels=("pager",)))
+    rungs = (
+        EscalationStep(1, channels=("slack",)),
+        EscalationStep(2, channels=("#leads",)),
+        EscalationStep(3, channels=("pager",)),
+    )
     assert ways(climbing(2, *rungs), Routes(MEANS)) == [("slack",), ("slack", "#leads")]
 
 
@@ -252,27 +262,34 @@ def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
     terms = Ask("", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
     voted = decide(pending(terms), approve(pending()), ALICE, at()).state
     by_team = Routes({"slack": SLACK}, ways={"finance": ("#finance-ops",), "legal": ("#legal",)})
-    assert (channels_of(pending(terms), by_team), channels_of(voted, by_team)) == (("#finance-ops",), ("#legal",))
+    assert (approval_channels(pending(terms), by_team), approval_channels(voted, by_team)) == (
+        ("#finance-ops",),
+        ("#legal",),
+    )
 
 
 def test_a_rung_without_channels_is_told_where_its_teams_and_escalations_are() -> None:
     leads = People(teams=frozenset({"legal"}))
     routes = replace(ALL, ways={"legal": ("#legal",)}, escalation="slack", default="mail")
-    found = ways(climbing(1, Rung(1, leads)), routes)
+    found = ways(climbing(1, EscalationStep(1, leads)), routes)
     assert found == [("mail", "alice"), ("mail", "bob"), ("mail", "carol"), ("slack", "#legal")]
-    assert ways(climbing(1, Rung(1, leads)), BY_MAIL) == [("mail", "alice"), ("mail", "bob"), ("mail", "carol")]
+    assert ways(climbing(1, EscalationStep(1, leads)), BY_MAIL) == [
+        ("mail", "alice"),
+        ("mail", "bob"),
+        ("mail", "carol"),
+    ]
 
 
 def test_a_rung_that_leads_where_it_was_told_already_makes_a_noise_there() -> None:
-    room = Routes({"room": Means()}, "room")
-    rung = Rung(1, users("carol"))
+    room = Routes({"room": ChannelCapabilities()}, "room")
+    rung = EscalationStep(1, users("carol"))
     first = said(planned(climbing(0, rung), room))
     [again] = planned(climbing(1, rung), room, first)
-    assert (again.is_loud, again.way) == (True, Way("room"))
+    assert (again.is_loud, again.way) == (True, DeliveryTarget("room"))
 
 
 def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> None:
-    found = ways(climbing(1, Rung(1, channels=("mail",))), replace(ALL, default="slack", ways={}))
+    found = ways(climbing(1, EscalationStep(1, channels=("mail",))), replace(ALL, default="slack", ways={}))
     assert found == [("slack",), ("mail", "alice"), ("mail", "bob")]
 
 
@@ -280,7 +297,7 @@ def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> N
 
 
 def test_the_escalation_channel_and_the_requester_hear_that_time_ran_out() -> None:  # R28
-    routes = replace(BY_MAIL, means={"mail": MAIL, "room": Means()}, escalation="room")
+    routes = replace(BY_MAIL, means={"mail": MAIL, "room": ChannelCapabilities()}, escalation="room")
     found = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
     notices = [(each.way.channel, each.way.person) for each in found if each.reason == "expired"]
     assert notices == [("room", ""), ("mail", "rita")]
@@ -305,14 +322,14 @@ def test_who_was_not_told_while_it_waited_hears_that_time_ran_out() -> None:  # 
 
 
 def test_where_there_is_a_message_that_one_says_it() -> None:
-    routes = Routes({"room": Means()}, "room", escalation="room")
+    routes = Routes({"room": ChannelCapabilities()}, "room", escalation="room")
     [ended] = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
     assert (ended.reason, ended.is_loud) == ("asked", False)
 
 
 def test_no_notice_for_what_ended_otherwise_or_in_front_of_the_requester() -> None:
     routes = replace(BY_MAIL, escalation="mail")
-    lapsed = in_status("expired", decision=Decided("approve", "bob", NOW))
+    lapsed = in_status("expired", decision=DecisionRecord("approve", "bob", NOW))
     by_rule = expire(pending(replace(FINANCE_ONE, on_expiry="approve")), at(NOW + Ask().expires_in)).state
     assert (by_rule.status, ways(by_rule, routes), ways(lapsed, routes)) == ("approved", [], [])
     assert ways(in_status("expired"), routes) == []
@@ -343,7 +360,7 @@ def test_quiet_hours_over_midnight(now: str, end: str | None) -> None:
 
 
 def test_quiet_hours_within_a_day() -> None:
-    noon = Quiet(time(12), time(13), ZoneInfo("UTC"))
+    noon = QuietPeriod(time(12), time(13), ZoneInfo("UTC"))
     assert quiet_end(noon, local("2026-06-01T12:30", "UTC")) == local("2026-06-01T13:00", "UTC")
     assert quiet_end(noon, local("2026-06-01T12:00", "UTC")) == local("2026-06-01T13:00", "UTC")
     assert quiet_end(noon, local("2026-06-01T13:00", "UTC")) is None
@@ -351,7 +368,7 @@ def test_quiet_hours_within_a_day() -> None:
 
 
 def test_an_end_that_comes_twice_is_not_in_the_past() -> None:
-    early = Quiet(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
+    early = QuietPeriod(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
     first, again = local("2026-10-25T02:15"), local("2026-10-25T02:15", fold=1)
     assert quiet_end(early, first) == local("2026-10-25T02:30")
     assert quiet_end(early, again) == local("2026-10-25T02:30", fold=1)
@@ -365,7 +382,7 @@ def test_an_end_that_comes_twice_is_not_in_the_past() -> None:
 )
 def test_quiet_hours_end_within_a_day_and_outside_of_them(now: int, start: time, end: time, zone: str) -> None:
     assume(start != end)
-    found = quiet_end(Quiet(start, end, ZoneInfo(zone)), now)
+    found = quiet_end(QuietPeriod(start, end, ZoneInfo(zone)), now)
     here = datetime.fromtimestamp(now / 1000, UTC).astimezone(ZoneInfo(zone)).time()
     minutes = (here.hour * 60 + here.minute - start.hour * 60 - start.minute) % 1440
     length = (end.hour * 60 + end.minute - start.hour * 60 - start.minute) % 1440
@@ -387,10 +404,10 @@ def test_quiet_hours_end_within_a_day_and_outside_of_them(now: int, start: time,
 def test_at_night_what_can_wait_waits(
     terms: dict[str, Any], escalated: int, expires_at: str, waits: bool
 ) -> None:  # R28
-    routes = Routes({"room": Means()}, "room", quiet=NIGHT)
+    routes = Routes({"room": ChannelCapabilities()}, "room", quiet=NIGHT)
     now = local("2026-06-01T23:00")
     approval = replace(
-        pending(replace(FINANCE_ONE, ladder=(Rung(1, users("carol")),), **terms)),
+        pending(replace(FINANCE_ONE, ladder=(EscalationStep(1, users("carol")),), **terms)),
         escalated=escalated,
         expires_at=local(expires_at),
     )
@@ -401,7 +418,7 @@ def test_at_night_what_can_wait_waits(
 
 
 def test_a_notice_waits_for_the_morning_too() -> None:
-    routes = Routes({"room": Means()}, "mail", quiet=NIGHT, escalation="room")
+    routes = Routes({"room": ChannelCapabilities()}, "mail", quiet=NIGHT, escalation="room")
     [notice] = planned(expired(), routes, now=local("2026-06-01T23:00"))
     assert notice.due_at == local("2026-06-02T07:00")
 
@@ -410,11 +427,11 @@ def test_a_notice_waits_for_the_morning_too() -> None:
 
 
 def test_what_would_reach_nobody_is_a_gap() -> None:  # R26
-    assert (gaps(Routes()), gaps(ALL)) == ([], [])
+    assert (find_unreachable(Routes()), find_unreachable(ALL)) == ([], [])
     pager = Routes(
         {"pager": PAGER}, "pager", {"low": ("pager", "#x")}, {"finance": ("pager",), "legal": ("#legal",)}, None, "#ops"
     )
-    assert gaps(pager) == [
+    assert find_unreachable(pager) == [
         "no channel of pager, #x takes the priority low",
         "no channel of pager takes the priority medium",
         "no channel of finance takes the priority low, medium",
@@ -424,15 +441,15 @@ def test_what_would_reach_nobody_is_a_gap() -> None:  # R26
 
 
 def test_what_leads_to_each_channel_can_be_told() -> None:
-    assert origins(ALL) == {
+    assert channel_origins(ALL) == {
         "mail": ["everything else"],
         "slack": ["finance (#finance-ops)", "pay"],
         "pager": ["the priority high", "escalation"],
     }
-    assert origins(Routes()) == {}
+    assert channel_origins(Routes()) == {}
 
 
-ENGINE = Routes({"mail": MAIL, "flows": Means(priorities=frozenset(), wakes="restate")}, "mail")
+ENGINE = Routes({"mail": MAIL, "flows": ChannelCapabilities(priorities=frozenset(), wakes="restate")}, "mail")
 
 
 def flow(status: str = "approved", run_id: str = "restate:inv_1", **more: Any) -> Approval:
@@ -448,7 +465,7 @@ def woken(approval: Approval, known: tuple[Delivery, ...] = (), routes: Routes =
 def test_a_workflow_is_woken_once_when_its_call_is_decided(status: str) -> None:
     assert woken(flow("pending")) == []
     [wake] = woken(flow(status))
-    assert (wake.way, wake.due_at, wake.is_loud) == (Way("flows"), NOW, False)
+    assert (wake.way, wake.due_at, wake.is_loud) == (DeliveryTarget("flows"), NOW, False)
     assert woken(flow(status), (wake,)) == []
 
 
@@ -463,7 +480,7 @@ def test_a_rejection_wakes_when_it_stands_and_one_that_was_taken_back_does_not()
 
 def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_too_soon() -> None:
     [wake] = woken(flow("rejected"))
-    sent = delivery.sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
+    sent = delivery.mark_sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
     [dropped] = woken(flow("pending"), (sent,))
     [again] = woken(flow("rejected"), (dropped,))
     assert (again.status, again.due_at) == ("due", NOW + 8_000)
@@ -472,11 +489,11 @@ def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_t
 
 def test_a_wake_up_in_somebodys_hands_is_sent_again_if_another_decision_came_meanwhile() -> None:
     [wake] = woken(flow("rejected"))
-    held = delivery.claimed(replace(wake, id="1"), "runner", NOW)
+    held = delivery.lease(replace(wake, id="1"), "runner", NOW)
     [taken_back] = woken(flow("pending"), (held,))
-    assert (taken_back.status, delivery.not_yet(taken_back, NOW).status) == ("sending", "dropped")
+    assert (taken_back.status, delivery.postpone_wakeup(taken_back, NOW).status) == ("sending", "dropped")
     [decided] = woken(flow("approved"), (taken_back,))
-    for after in (delivery.sent(decided, held, "ref", NOW), delivery.not_yet(decided, NOW)):
+    for after in (delivery.mark_sent(decided, held, "ref", NOW), delivery.postpone_wakeup(decided, NOW)):
         assert after.status == "due"
     assert woken(flow("succeeded"), (held,)) == []
 
@@ -487,9 +504,9 @@ def test_only_workflows_of_that_engine_are_woken(run_id: str) -> None:
 
 
 def test_what_leads_to_a_channel_that_wakes_is_its_engine() -> None:
-    assert origins(ENGINE) == {"mail": ["everything else"], "flows": ["decisions that restate waits for"]}
+    assert channel_origins(ENGINE) == {"mail": ["everything else"], "flows": ["decisions that restate waits for"]}
 
 
 def test_what_nobody_was_asked_about_wakes_nobody() -> None:
-    for decided in (Decided("approve", "policy", NOW), Decided("approve", "ada", NOW, "grant")):
+    for decided in (DecisionRecord("approve", "policy", NOW), DecisionRecord("approve", "ada", NOW, "grant")):
         assert woken(flow(decision=decided)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.core.errors import Conflict
 from interlock.core.ledger.event import Change
-from interlock.core.run import TRANSITIONS, Run, close_run, leave_run, open_run, renew_run, resume_run
+from interlock.core.run import TRANSITIONS, Run, close_run, open_run, release_run, renew_run, resume_run
 from tests.unit.builders import NOW, at
 
 OPEN = open_run("r", "default", "helper", "mine", 60, at()).state
@@ -19,7 +19,7 @@ VERBS: dict[str, Verb] = {
     "resume dead": lambda run, runner: resume_run(run, runner, 60, at(NOW + 5), runner_is_dead=True),
     "renew": lambda run, runner: renew_run(run, runner, 60, at(NOW + 5)),
     "close": close_run,
-    "leave": leave_run,
+    "leave": release_run,
 }
 # status, runner, verb → status, or the error; "same" when nothing changes
 TABLE = {
@@ -83,7 +83,7 @@ def test_renewing_moves_the_lease_and_leaves_no_event() -> None:
 
 
 def test_a_run_that_is_left_can_be_resumed_at_once() -> None:
-    left = leave_run(OPEN, "mine").state
+    left = release_run(OPEN, "mine").state
     assert (left.status, left.lease_until) == ("open", 0)
     assert resume_run(left, "other", 60, at(NOW + 1), runner_is_dead=False).state.runner == "other"
 

@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import InvalidRequest
-from interlock.runtime.json_schema import TOO_MUCH, UNSAID, check_schema, check_size, validate
-from interlock.runtime.schema_cost import MAX_PATTERNS, MAX_SCHEMA, MOST, Shape, TooMuch, shape_of, steps
+from interlock.runtime.json_schema import TOO_COSTLY, UNEXPLAINED, check_schema, check_schema_size, validate
+from interlock.runtime.schema_cost import (
+    MAX_PATTERNS,
+    MAX_SCHEMA,
+    MAX_STEPS,
+    SchemaShape,
+    SchemaTooCostly,
+    count_steps,
+    measure_schema,
+)
 
 Schema = dict[str, Any]
 LOOK_AHEAD = "(?=a)a.*b.*c.*d.*e$"
@@ -54,7 +62,7 @@ BOMBS: dict[str, tuple[Schema, Any]] = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_would_take_too_long_is_not_done(name: str) -> None:
     schema, value = BOMBS[name]
-    assert validate(schema, value) == (TOO_MUCH,)
+    assert validate(schema, value) == (TOO_COSTLY,)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,7 @@ def test_what_people_write_is_checked(schema: Schema, value: Any) -> None:
 
 
 def test_a_value_that_does_not_fit_a_branching_schema_is_refused_without_every_reason() -> None:
-    assert validate(doubling(11), {"a": 1}) == (UNSAID,)
+    assert validate(doubling(11), {"a": 1}) == (UNEXPLAINED,)
     assert "must be a whole number" in validate(doubling(3), {"a": 1})[0].message
 
 
@@ -92,10 +100,10 @@ def test_a_large_value_that_does_not_fit_is_refused_with_the_first_reason() -> N
 
 def test_schemas_have_a_largest_size() -> None:
     large = {"properties": {f"k{number}": {"type": "string"} for number in range(MAX_SCHEMA // 20)}}
-    for check in (check_schema, check_size):
+    for check in (check_schema, check_schema_size):
         with pytest.raises(InvalidRequest, match="at most 131,072 bytes"):
             check(large)
-    check_size({"type": "object"})
+    check_schema_size({"type": "object"})
 
 
 @pytest.mark.parametrize(
@@ -118,14 +126,14 @@ def test_a_pattern_has_a_largest_size() -> None:
 
 def test_steps_are_counted() -> None:
     schema = {"properties": {"a": {"items": {"type": "integer"}}, "b": {}}, "anyOf": [{}, {"required": ["a"]}]}
-    assert steps(schema, {"a": [1, 2, 3]}) == 1 + 1 + 3 + 2
-    with pytest.raises(TooMuch):
-        steps({"items": {}}, [1] * MOST)
+    assert count_steps(schema, {"a": [1, 2, 3]}) == 1 + 1 + 3 + 2
+    with pytest.raises(SchemaTooCostly):
+        count_steps({"items": {}}, [1] * MAX_STEPS)
 
 
 def test_a_shape_says_whether_work_is_bounded_by_size_alone() -> None:
-    assert shape_of({"properties": {"a": {"pattern": "x"}}}) == Shape(3, 1, tame=True)
-    assert shape_of({"allOf": [{"$ref": "#"}]}).tame is False
-    assert shape_of({"pattern": "(?=x)"}).tame is False
-    assert shape_of({"patternProperties": {r"(.)\1": {}}}).tame is False
-    assert shape_of(True) == Shape(0, 0, tame=True)
+    assert measure_schema({"properties": {"a": {"pattern": "x"}}}) == SchemaShape(3, 1, tame=True)
+    assert measure_schema({"allOf": [{"$ref": "#"}]}).tame is False
+    assert measure_schema({"pattern": "(?=x)"}).tame is False
+    assert measure_schema({"patternProperties": {r"(.)\1": {}}}).tame is False
+    assert measure_schema(True) == SchemaShape(0, 0, tame=True)

@@ -4,11 +4,20 @@ import json
 
 import pytest
 
-from interlock.chat.results import answered, edit_of, misfit, told
-from interlock.core.chat.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
+from interlock.chat.results import answer_response, compare_arguments, invalid_arguments_response, outcome_response
+from interlock.core.chat.prompt import (
+    Delta,
+    ModelReply,
+    Prompt,
+    PromptMessage,
+    PromptTool,
+    PromptUserMessage,
+    ToolRequest,
+    ToolResult,
+)
 from interlock.core.errors import InvalidRequest
-from interlock.core.outcome import Answered, Finished, Refused, declined
-from interlock.demo.script import LABEL, ScriptedModel, answer
+from interlock.core.outcome import Answered, Finished, Refused, refusal_message
+from interlock.demo.script import LABEL, ScriptedModel, make_reply
 
 TOOLS = (
     *("linear_list_issues", "linear_create_issue", "cms_list_posts", "cms_list_pages", "cms_list_images"),
@@ -16,27 +25,29 @@ TOOLS = (
     *("cms_delete_section", "cms_delete_sections", "cms_delete_image", "okr_list_objectives", "okr_create_objective"),
     *("request_human_input", "agent_writer"),
 )
-OFFERS = tuple(Offer(name, "", {"type": "object"}) for name in TOOLS)
+OFFERS = tuple(PromptTool(name, "", {"type": "object"}) for name in TOOLS)
 WOULD = {
     "requires_confirmation": True,
     "message": "Delete the page about. This cannot be undone.",
     "would": "The page About with its 3 sections is gone.",
     "how": "Only if their next message is a plain yes, call this again.",
 }
-EDIT = edit_of({"slug": "a", "when": "now"}, {"slug": "b", "when": "now"})
+EDIT = compare_arguments({"slug": "a", "when": "now"}, {"slug": "b", "when": "now"})
 
 
-def reply(*messages: Message | str, tools: tuple[Offer, ...] = OFFERS) -> Replied:
-    return answer(Prompt("", tuple(Said(each) if isinstance(each, str) else each for each in messages), tools))
+def reply(*messages: PromptMessage | str, tools: tuple[PromptTool, ...] = OFFERS) -> ModelReply:
+    return make_reply(
+        Prompt("", tuple(PromptUserMessage(each) if isinstance(each, str) else each for each in messages), tools)
+    )
 
 
-def calls(*messages: Message | str, tools: tuple[Offer, ...] = OFFERS) -> list[tuple[str, object]]:
+def calls(*messages: PromptMessage | str, tools: tuple[PromptTool, ...] = OFFERS) -> list[tuple[str, object]]:
     return [(wish.tool, json.loads(wish.args)) for wish in reply(*messages, tools=tools).wishes]
 
 
 def words_about(tool: str, content: object) -> str:
-    wish = Wish("call_0_0", tool, "{}")
-    return reply("Go", Replied(LABEL, (wish,)), Result(wish.id, tool, content)).text
+    wish = ToolRequest("call_0_0", tool, "{}")
+    return reply("Go", ModelReply(LABEL, (wish,)), ToolResult(wish.id, tool, content)).text
 
 
 @pytest.mark.parametrize(
@@ -102,16 +113,16 @@ def test_what_somebody_does_not_want_is_not_done(said: str) -> None:
 def test_it_says_once_per_thread_that_it_is_a_script() -> None:
     first = reply("list issues")
     assert first.text.startswith(LABEL)
-    later = reply("list issues", first, Result(first.wishes[0].id, "linear_list_issues", []), "list posts")
+    later = reply("list issues", first, ToolResult(first.wishes[0].id, "linear_list_issues", []), "list posts")
     assert LABEL not in later.text
 
 
 def test_only_tools_that_are_offered_are_called() -> None:
-    few = (Offer("cms_list_posts", "", {}),)
+    few = (PromptTool("cms_list_posts", "", {}),)
     assert calls("list issues", tools=few) == []
     assert "linear_list_issues" in reply("list issues", tools=few).text
     assert calls("list posts", tools=few) == [("cms_list_posts", {})]
-    assert "none of the tools" in reply("hello", tools=(Offer("other", "", {}),)).text
+    assert "none of the tools" in reply("hello", tools=(PromptTool("other", "", {}),)).text
 
 
 def test_a_reviewer_who_asks_gets_an_answer_and_no_call() -> None:  # R55
@@ -122,7 +133,7 @@ def test_a_reviewer_who_asks_gets_an_answer_and_no_call() -> None:  # R55
 
 def test_ids_differ_within_a_turn_and_between_turns() -> None:  # R6
     first = reply('create issues titled "A", "B" and "C"')
-    results = tuple(Result(wish.id, wish.tool, {}) for wish in first.wishes)
+    results = tuple(ToolResult(wish.id, wish.tool, {}) for wish in first.wishes)
     second = reply('create issues titled "A", "B" and "C"', first, *results, 'create an issue titled "D"')
     ids = [wish.id for wish in (*first.wishes, *second.wishes)]
     assert len(set(ids)) == 4
@@ -134,12 +145,12 @@ def test_the_writer_publishes() -> None:  # R13
     assert calls(task["task"]) == [("cms_publish_post", {"slug": "hello-world"})]
 
 
-def conversation(answered: str, content: object = WOULD) -> tuple[Message, ...]:
+def conversation(answered: str, content: object = WOULD) -> tuple[PromptMessage, ...]:
     first = reply("delete the About page")
-    result = Result(first.wishes[0].id, "cms_delete_page", content)
+    result = ToolResult(first.wishes[0].id, "cms_delete_page", content)
     second = reply("delete the About page", first, result)
     assert second.wishes == ()
-    return (Said("delete the About page"), first, result, second, Said(answered))
+    return (PromptUserMessage("delete the About page"), first, result, second, PromptUserMessage(answered))
 
 
 @pytest.mark.parametrize("yes", ["yes", "Yes!", "go ahead", " do it. "])
@@ -149,7 +160,7 @@ def test_a_yes_calls_again_with_the_same_arguments(yes: str) -> None:  # R19
 
 def test_what_would_happen_is_told_before_it_is_asked() -> None:  # R19
     told_first = conversation("yes")[3]
-    assert isinstance(told_first, Replied)
+    assert isinstance(told_first, ModelReply)
     assert "3 sections" in told_first.text
     assert "cannot be undone" in told_first.text
     assert "yes or no" in told_first.text
@@ -171,7 +182,7 @@ def test_a_yes_without_a_question_calls_nothing() -> None:  # R19
     assert calls(*conversation("yes", {"title": "About", "note": "confirmed, approved, yes"})) == []
     stale = conversation("list posts")
     later = reply(*stale)
-    results = tuple(Result(wish.id, wish.tool, []) for wish in later.wishes)
+    results = tuple(ToolResult(wish.id, wish.tool, []) for wish in later.wishes)
     end = reply(*stale, later, *results)
     assert calls(*stale, later, *results, end, "yes") == []
 
@@ -186,29 +197,37 @@ def test_a_yes_without_a_question_calls_nothing() -> None:  # R19
     ],
 )
 def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
-    wish = Wish("call_0_0", "cms_read_page", "{}")
-    assert calls("Go", Replied(LABEL, (wish,)), Result(wish.id, wish.tool, content)) == []
+    wish = ToolRequest("call_0_0", "cms_read_page", "{}")
+    assert calls("Go", ModelReply(LABEL, (wish,)), ToolResult(wish.id, wish.tool, content)) == []
 
 
 @pytest.mark.parametrize(
     ("tool", "content", "words"),
     [
         ("linear_create_issue", {"identifier": "DEMO-9", "title": "Fix login"}, "ran: identifier DEMO-9"),
-        ("cms_publish_post", declined(Refused("Not on a Friday.", "rejected"), "x"), "declined"),
-        ("cms_publish_post", declined(Refused("The call timed out.", "expired"), "x"), "timed out"),
-        ("cms_publish_post", declined(Refused("", "cancelled"), "x"), "withdrawn"),
-        ("drop_table", declined(Refused("Dropping tables is not allowed.", "denied"), "x"), "not allowed"),
+        ("cms_publish_post", refusal_message(Refused("Not on a Friday.", "rejected"), "x"), "declined"),
+        ("cms_publish_post", refusal_message(Refused("The call timed out.", "expired"), "x"), "timed out"),
+        ("cms_publish_post", refusal_message(Refused("", "cancelled"), "x"), "withdrawn"),
+        ("drop_table", refusal_message(Refused("Dropping tables is not allowed.", "denied"), "x"), "not allowed"),
         ("cms_publish_post", {"success": False, "error": "There is no such post."}, "failed: There is no such post."),
-        ("cms_publish_post", told(Finished("unknown"), "x"), "Nobody knows"),
-        ("cms_publish_post", told(Finished("failed", None, "Gone."), "x", EDIT), 'it ran with {"slug": "b"}'),
-        ("cms_publish_post", told(Answered("Wait until Monday"), "x"), "answered instead: Wait until Monday"),
-        ("cms_publish_post", misfit(InvalidRequest("slug is missing")), "slug is missing"),
+        ("cms_publish_post", outcome_response(Finished("unknown"), "x"), "Nobody knows"),
         (
             "cms_publish_post",
-            told(Finished("succeeded", {"slug": "b"}), "x", EDIT),
+            outcome_response(Finished("failed", None, "Gone."), "x", EDIT),
             'it ran with {"slug": "b"}',
         ),
-        ("request_human_input", answered("green"), "You answered: green."),
+        (
+            "cms_publish_post",
+            outcome_response(Answered("Wait until Monday"), "x"),
+            "answered instead: Wait until Monday",
+        ),
+        ("cms_publish_post", invalid_arguments_response(InvalidRequest("slug is missing")), "slug is missing"),
+        (
+            "cms_publish_post",
+            outcome_response(Finished("succeeded", {"slug": "b"}), "x", EDIT),
+            'it ran with {"slug": "b"}',
+        ),
+        ("request_human_input", answer_response("green"), "You answered: green."),
         ("request_human_input", "green", "You answered: green."),
         (
             "agent_writer",
@@ -228,16 +247,16 @@ def test_what_became_of_a_call_is_told_as_it_is(tool: str, content: object, word
 
 def test_results_are_told_in_the_order_of_the_calls_and_before_what_was_said_since() -> None:  # R6 R55
     first = reply('create issues titled "A" and "B"')
-    results = [Result(wish.id, wish.tool, {"title": title}) for wish, title in zip(first.wishes, "AB", strict=True)]
+    results = [ToolResult(wish.id, wish.tool, {"title": title}) for wish, title in zip(first.wishes, "AB", strict=True)]
     both = reply("Go", first, *results, "list posts")
     assert both.text.index("title A") < both.text.index("title B") < both.text.index("posts")
     assert [wish.tool for wish in both.wishes] == ["cms_list_posts"]
 
 
 async def test_the_stream_is_the_reply_in_pieces() -> None:  # R4
-    prompt = Prompt("", (Said("list issues"),), OFFERS)
+    prompt = Prompt("", (PromptUserMessage("list issues"),), OFFERS)
     items = [item async for item in ScriptedModel(pause=0).turn(prompt)]
     pieces = [item.text for item in items if isinstance(item, Delta)]
-    assert items[-1] == answer(prompt)
-    assert "".join(pieces) == answer(prompt).text
+    assert items[-1] == make_reply(prompt)
+    assert "".join(pieces) == make_reply(prompt).text
     assert len(pieces) > 3

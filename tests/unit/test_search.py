@@ -7,27 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import STATUSES, Decided
+from interlock.core.approval.approval import STATUSES, DecisionRecord
 from interlock.core.approval.vote import Vote
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload, Stored
-from interlock.core.policy.policy import Ask, Rung, Stage
-from interlock.core.ports import Query
+from interlock.core.policy.policy import Ask, EscalationStep, Stage
+from interlock.core.ports import ApprovalQuery
 from interlock.core.search import (
-    LONGEST_TEXT,
-    LONGEST_WORD,
-    MARK,
-    MOST_ASKED,
-    MOST_LEAVES,
-    MOST_WORDS,
-    Wanted,
-    is_search,
-    matches,
-    wanted_by,
-    words_in,
-    words_of,
+    EXACT_TERM_PREFIX,
+    MAX_ARGUMENTS,
+    MAX_QUERY_WORDS,
+    MAX_TEXT_LENGTH,
+    MAX_WORD_LENGTH,
+    MAX_WORDS,
+    SearchTerms,
+    make_search_terms,
+    matches_query,
+    needs_text_search,
+    search_document,
+    split_words,
 )
 from tests.unit.builders import FINANCE, LEGAL, NOW, any_text, json_values, requested
 
@@ -36,28 +36,28 @@ scalars = st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats
 
 
 def plain(stored: Stored) -> list[str]:
-    return [word for word in words_of(stored).split(" ") if not word.startswith(MARK)]
+    return [word for word in search_document(stored).split(" ") if not word.startswith(EXACT_TERM_PREFIX)]
 
 
 def marked(stored: Stored) -> set[str]:
-    return {word for word in words_of(stored).split(" ") if word.startswith(MARK)}
+    return {word for word in search_document(stored).split(" ") if word.startswith(EXACT_TERM_PREFIX)}
 
 
 def finds(stored: Stored, **filters: Any) -> bool:
     """By the words alone, as an index would."""
-    wanted = wanted_by("default", Query(**filters))
-    words = words_of(stored).split(" ")
+    wanted = make_search_terms("default", ApprovalQuery(**filters))
+    words = search_document(stored).split(" ")
     return (
         set(wanted.words) <= set(words)
         and (not wanted.either or not set(wanted.either).isdisjoint(words))
-        and any(word.startswith(wanted.beginning) for word in words if not word.startswith(MARK))
+        and any(word.startswith(wanted.beginning) for word in words if not word.startswith(EXACT_TERM_PREFIX))
     )
 
 
 def both(stored: Stored, **filters: Any) -> bool:
     """By the words and by the approval itself, which have to agree."""
     found = finds(stored, **filters)
-    assert found == matches(stored, Query(**filters))
+    assert found == matches_query(stored, ApprovalQuery(**filters))
     return found
 
 
@@ -65,7 +65,7 @@ def both(stored: Stored, **filters: Any) -> bool:
 
 
 def test_words_are_runs_of_letters_and_digits_in_lower_case() -> None:
-    assert words_in("Pay 12.50€ to create_ISSUE /tmp/x-1!") == [
+    assert split_words("Pay 12.50€ to create_ISSUE /tmp/x-1!") == [
         "pay",
         "12",
         "50",
@@ -79,25 +79,25 @@ def test_words_are_runs_of_letters_and_digits_in_lower_case() -> None:
 
 
 def test_spellings_that_look_the_same_are_one_word() -> None:
-    assert words_in("Caf\u00e9") == words_in("CAFE\u0301") == ["caf\u00e9"]
-    assert words_in("Straße ﬁne") == ["strasse", "fine"]
+    assert split_words("Caf\u00e9") == split_words("CAFE\u0301") == ["caf\u00e9"]
+    assert split_words("Straße ﬁne") == ["strasse", "fine"]
 
 
 def test_every_character_is_a_word_where_no_spaces_part_them() -> None:
-    assert words_in("東京へfly") == ["東", "京", "へ", "fly"]
+    assert split_words("東京へfly") == ["東", "京", "へ", "fly"]
 
 
 def test_a_long_word_is_cut_and_a_long_text_too() -> None:
-    assert words_in("x" * 100) == ["x" * LONGEST_WORD]
-    assert words_in("a " * LONGEST_TEXT) == ["a"] * (LONGEST_TEXT // 2)
+    assert split_words("x" * 100) == ["x" * MAX_WORD_LENGTH]
+    assert split_words("a " * MAX_TEXT_LENGTH) == ["a"] * (MAX_TEXT_LENGTH // 2)
 
 
 @given(st.text())
 def test_words_of_words_are_the_same_words(text: str) -> None:
-    words = words_in(text)
-    assert words_in(" ".join(words)) == words
+    words = split_words(text)
+    assert split_words(" ".join(words)) == words
     for word in words:
-        assert 0 < len(word) <= LONGEST_WORD
+        assert 0 < len(word) <= MAX_WORD_LENGTH
         assert not set(word) & set(" \"'\\%_:*&|()!§")
 
 
@@ -111,9 +111,9 @@ def test_a_document_holds_what_people_read() -> None:  # R8
         thread_id="thread-7",
         sentence="Pay the invoice",
     )
-    decided = Decided("reject", "ann", NOW, reason="Wrong account", comment="see mail")
+    decided = DecisionRecord("reject", "ann", NOW, reason="Wrong account", comment="see mail")
     stored = stored._replace(approval=replace(stored.approval, decision=decided))
-    for word in words_in(
+    for word in split_words(
         "pay the invoice wrong account see mail boss helper thread 7 run rita ann bob miller 12 5 urgent"
     ):
         assert word in plain(stored)
@@ -123,7 +123,7 @@ def test_a_document_holds_what_people_read() -> None:  # R8
 def test_no_secret_becomes_a_word() -> None:
     args = {"to": "ann", "key": "hunter2", "cards": [{"number": "4111", "name": "visa"}]}
     stored = requested(spec=SECRETIVE, args=args)
-    text = words_of(stored)
+    text = search_document(stored)
     assert "hunter2" not in text
     assert "4111" not in text
     assert "visa" in plain(stored)
@@ -132,11 +132,11 @@ def test_no_secret_becomes_a_word() -> None:
     assert finds(stored, arguments=(("cards.name", "visa"),))
 
 
-@given(any_text.filter(words_in), json_values)
+@given(any_text.filter(split_words), json_values)
 def test_an_argument_that_is_hidden_is_not_found_by_its_value(secret: str, other: object) -> None:
     stored = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": [secret], "other": other})
     without = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": ["another"], "other": other})
-    assert words_of(stored) == words_of(without)
+    assert search_document(stored) == search_document(without)
 
 
 def test_what_was_erased_is_found_by_what_is_left() -> None:
@@ -148,19 +148,19 @@ def test_what_was_erased_is_found_by_what_is_left() -> None:
 def test_a_document_is_bounded() -> None:
     many = {f"k{n:04}": f"w{n}" for n in range(1_000)}
     stored = requested(args=many | {"a": " ".join(f"v{n}" for n in range(1_000))})
-    assert len(plain(stored)) == MOST_WORDS
-    leaves = {word for word in marked(stored) if word.startswith(f"{MARK}v")}
-    assert len(leaves) == MOST_LEAVES
-    assert len(plain(requested(args=many))) < MOST_WORDS
+    assert len(plain(stored)) == MAX_WORDS
+    leaves = {word for word in marked(stored) if word.startswith(f"{EXACT_TERM_PREFIX}v")}
+    assert len(leaves) == MAX_ARGUMENTS
+    assert len(plain(requested(args=many))) < MAX_WORDS
 
 
 @given(json_values, any_text)
 def test_a_document_is_words_with_single_spaces_between(value: object, sentence: str) -> None:
-    words = words_of(requested(args={"value": value}, sentence=sentence)).split(" ")
+    words = search_document(requested(args={"value": value}, sentence=sentence)).split(" ")
     assert "" not in words
     assert len(set(words)) == len(words)
     for word in words:
-        assert word.removeprefix(MARK).isalnum()
+        assert word.removeprefix(EXACT_TERM_PREFIX).isalnum()
         assert word == word.casefold()
 
 
@@ -191,7 +191,7 @@ def test_a_document_is_words_with_single_spaces_between(value: object, sentence:
 def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict[str, Any]) -> None:  # R8
     stored = requested(agent_path=("boss", "helper"), thread_id="t1")
     vote = Vote("bob", "bob", 0, stored.approval.args_sha256, NOW, "web")
-    decided = Decided("approve", "ann", NOW)
+    decided = DecisionRecord("approve", "ann", NOW)
     approval = replace(stored.approval, votes=(vote,), editors=("eve",), decision=decided)
     stored = stored._replace(approval=approval)
     assert both(stored, **right)
@@ -199,14 +199,14 @@ def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict
 
 
 def test_a_team_meets_what_it_may_decide_now_or_once_it_is_escalated() -> None:  # R36
-    rung = Rung(1, LEGAL)
+    rung = EscalationStep(1, LEGAL)
     asked = requested(Ask("two", (Stage(FINANCE), Stage()), ladder=(rung,)))
     for team in ("finance", "legal"):
-        assert matches(asked, Query(team=team))
-        assert set(wanted_by("default", Query(team=team)).words) <= set(words_of(asked).split())
-    assert not matches(asked, Query(team="ops"))
-    assert is_search(Query(team="ops"))
-    assert not matches(requested(), Query(team="finance"))
+        assert matches_query(asked, ApprovalQuery(team=team))
+        assert set(make_search_terms("default", ApprovalQuery(team=team)).words) <= set(search_document(asked).split())
+    assert not matches_query(asked, ApprovalQuery(team="ops"))
+    assert needs_text_search(ApprovalQuery(team="ops"))
+    assert not matches_query(requested(), ApprovalQuery(team="finance"))
 
 
 def test_an_argument_is_found_inside_objects_and_lists() -> None:
@@ -234,12 +234,12 @@ def test_values_meet_if_and_only_if_they_are_equal(one: object, other: object) -
 @pytest.mark.parametrize("value", [{}, [], {"a": 1}, (1, 2)])
 def test_a_filter_compares_single_values_only(value: object) -> None:
     with pytest.raises(InvalidRequest, match="The argument to is compared with a text"):
-        wanted_by("default", Query(arguments=(("to", value),)))
+        make_search_terms("default", ApprovalQuery(arguments=(("to", value),)))
 
 
 def test_a_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(InvalidRequest):
-        wanted_by("default", Query(arguments=(("to", float("nan")),)))
+        make_search_terms("default", ApprovalQuery(arguments=(("to", float("nan")),)))
 
 
 def test_a_name_that_no_call_can_have_meets_nothing() -> None:
@@ -249,16 +249,18 @@ def test_a_name_that_no_call_can_have_meets_nothing() -> None:
 def test_times_bound_the_creation_the_first_included() -> None:
     stored = requested()
     at = stored.approval.created_at
-    assert matches(stored, Query(since=at, until=at + 1))
-    assert not matches(stored, Query(since=at + 1))
-    assert not matches(stored, Query(until=at))
+    assert matches_query(stored, ApprovalQuery(since=at, until=at + 1))
+    assert not matches_query(stored, ApprovalQuery(since=at + 1))
+    assert not matches_query(stored, ApprovalQuery(until=at))
 
 
 def test_words_of_another_workspace_are_never_met() -> None:
     stored = requested(workspace="other")
     for filters in ({"tool": "pay"}, {"person": "rita"}, {"arguments": (("to", "ann"),)}, {"text": "ann"}):
         assert not finds(stored, **filters)
-        assert set(wanted_by("other", Query(**filters)).words) <= set(words_of(stored).split(" "))
+        assert set(make_search_terms("other", ApprovalQuery(**filters)).words) <= set(
+            search_document(stored).split(" ")
+        )
 
 
 # Texts
@@ -273,28 +275,32 @@ def test_all_words_of_a_text_have_to_be_there_and_the_last_may_be_a_beginning() 
 
 
 def test_a_single_character_is_a_whole_word() -> None:
-    assert wanted_by("default", Query(text="x")) == Wanted((wanted_by("default", Query(text=" ")).words[0], "x"))
+    assert make_search_terms("default", ApprovalQuery(text="x")) == SearchTerms(
+        (make_search_terms("default", ApprovalQuery(text=" ")).words[0], "x")
+    )
 
 
 def test_a_beginning_never_meets_a_marked_word() -> None:
-    assert wanted_by("default", Query(text="§t5d")).beginning == "t5d"
+    assert make_search_terms("default", ApprovalQuery(text="§t5d")).beginning == "t5d"
 
 
 def test_what_is_typed_twice_is_asked_once() -> None:
-    assert wanted_by("w", Query(text="pay pay pay")).words == wanted_by("w", Query()).words
-    assert wanted_by("w", Query(text="pay pay pay")).beginning == "pay"
+    assert (
+        make_search_terms("w", ApprovalQuery(text="pay pay pay")).words == make_search_terms("w", ApprovalQuery()).words
+    )
+    assert make_search_terms("w", ApprovalQuery(text="pay pay pay")).beginning == "pay"
 
 
 def test_a_text_without_words_or_with_too_many_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="no word to search for"):
-        wanted_by("default", Query(text="?!"))
-    most = " ".join(f"w{n}" for n in range(MOST_ASKED))
-    assert len(wanted_by("default", Query(text=most)).words) == MOST_ASKED
-    with pytest.raises(InvalidRequest, match=f"at most {MOST_ASKED} words"):
-        wanted_by("default", Query(text=f"{most} one"))
+        make_search_terms("default", ApprovalQuery(text="?!"))
+    most = " ".join(f"w{n}" for n in range(MAX_QUERY_WORDS))
+    assert len(make_search_terms("default", ApprovalQuery(text=most)).words) == MAX_QUERY_WORDS
+    with pytest.raises(InvalidRequest, match=f"at most {MAX_QUERY_WORDS} words"):
+        make_search_terms("default", ApprovalQuery(text=f"{most} one"))
 
 
-@given(st.text().filter(lambda text: 0 < len(set(words_in(text))) <= MOST_ASKED))
+@given(st.text().filter(lambda text: 0 < len(set(split_words(text))) <= MAX_QUERY_WORDS))
 def test_whatever_is_in_a_sentence_is_found_by_it(text: str) -> None:
     assert finds(requested(sentence=text), text=text)
 
@@ -321,19 +327,25 @@ def test_whatever_is_in_a_sentence_is_found_by_it(text: str) -> None:
     ],
 )
 def test_what_no_order_answers_is_a_search(filters: dict[str, Any]) -> None:
-    assert is_search(Query(**filters))
+    assert needs_text_search(ApprovalQuery(**filters))
 
 
 def test_what_an_order_answers_is_no_search() -> None:
     odd = tuple(status for status in STATUSES if status not in ("pending", "succeeded"))
-    for query in (Query(), Query(("pending",)), Query(odd), Query(odd[:1], since=1), Query(since=1, until=2, text=" ")):
-        assert not is_search(query)
+    for query in (
+        ApprovalQuery(),
+        ApprovalQuery(("pending",)),
+        ApprovalQuery(odd),
+        ApprovalQuery(odd[:1], since=1),
+        ApprovalQuery(since=1, until=2, text=" "),
+    ):
+        assert not needs_text_search(query)
 
 
 def test_a_document_is_bounded_in_words_and_a_word_in_letters() -> None:
     """Plain words come first; marks, which stand for whole values, are not counted among them."""
     args = {"text": " ".join(f"w{number}" for number in range(300)), "long": "x" * 70}
-    plain = [word for word in words_of(requested(args=args)).split() if not word.startswith(MARK)]
+    plain = [word for word in search_document(requested(args=args)).split() if not word.startswith(EXACT_TERM_PREFIX)]
     assert len(plain) == 200
-    assert words_in("x" * 70) == ["x" * 64]
-    assert len(words_in("x " * 3_000)) == 2_000
+    assert split_words("x" * 70) == ["x" * 64]
+    assert len(split_words("x " * 3_000)) == 2_000

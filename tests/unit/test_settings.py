@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.config.load import InlinePolicy, Settings, fault_plan, load_settings
-from interlock.config.models import Action, Channel, McpServer, Oidc, PolicyFile, QuietHours
+from interlock.config.models import (
+    ActionSettings,
+    ChannelSettings,
+    McpServerSettings,
+    OidcSettings,
+    PolicyFile,
+    QuietHoursSettings,
+)
 from interlock.core.errors import Misconfigured
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
@@ -84,7 +91,7 @@ def test_ready_actions_are_there_and_can_be_replaced(folder: Path) -> None:  # R
     assert transfer.team == "treasury"
     assert validate(transfer.schema, {"amount": 0, "recipient": "x"})
     assert not validate(transfer.schema, {"amount": 5, "recipient": "x"})
-    assert settings.actions["hire"] == Action({"type": "object"})
+    assert settings.actions["hire"] == ActionSettings({"type": "object"})
     assert settings.actions["config_update"].team == "platform"
 
 
@@ -103,9 +110,9 @@ escalation: {channel: pager}
     routing = settings.routing
     assert routing.priority_map == {"low": ("mail",), "high": ("pager", "dashboard")}
     assert routing.team_routing == {"finance": ("#finance-ops",), "fund_transfer": ("mail", "#money")}
-    assert routing.quiet_hours == QuietHours("22:00", "07:00", "Europe/Berlin")
+    assert routing.quiet_hours == QuietHoursSettings("22:00", "07:00", "Europe/Berlin")
     assert routing.reminders == (5 * 60_000, 2 * HOUR)
-    assert settings.channels["mail"] == Channel("email", {"host": "h"})
+    assert settings.channels["mail"] == ChannelSettings("email", {"host": "h"})
 
 
 def test_a_place_is_a_target_wherever_a_channel_is(folder: Path) -> None:  # R26
@@ -440,7 +447,9 @@ server:
     oidc = load(folder, text, {"SECRET": "hunter2"}).server.oidc
     domains = ("example.com", "example.org")
     scopes = ("openid", "email")
-    assert oidc == Oidc("https://id.example", "interlock", "hunter2", "default", "viewer", "groups", domains, scopes)
+    assert oidc == OidcSettings(
+        "https://id.example", "interlock", "hunter2", "default", "viewer", "groups", domains, scopes
+    )
 
 
 def test_an_mcp_server_has_all_that_is_said_of_it(folder: Path) -> None:  # R54
@@ -458,7 +467,7 @@ mcp_servers:
     servers = load(folder, text, {"TOKEN": "hunter2"}).mcp_servers
     env = {"TOKEN": "hunter2", "LEVEL": "3", "EMPTY": ""}
     assert servers == {
-        "files": McpServer(
+        "files": McpServerSettings(
             "files-server",
             ("--root", "."),
             env,
@@ -466,7 +475,7 @@ mcp_servers:
             reads=("read_*", "list_*"),
             idempotent=("read_*",),
         ),
-        "cms": McpServer(
+        "cms": McpServerSettings(
             url="https://cms.example/mcp",
             headers={"Authorization": "Bearer hunter2"},
             prefix="site",

@@ -16,11 +16,18 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from interlock.app.checkpoint_signing import Ed25519Signer, distrust, genuine, load_signer, make_key, read_public_key
+from interlock.app.checkpoint_signing import (
+    Ed25519Signer,
+    distrust_reason,
+    has_valid_signature,
+    load_signer,
+    make_key,
+    read_public_key,
+)
 from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
 from interlock.core.ledger.chain import Head
-from interlock.core.ledger.checkpoint import SignedHead, fingerprint, sign
+from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, sign
 
 HEAD = Head("default", 3, "a" * 64, 9)
 SIGNER, STRANGER = (Ed25519Signer(Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32)) for n in (1, 2))
@@ -59,7 +66,7 @@ def test_the_signature_can_be_checked_without_us() -> None:
 
 # R49
 def test_a_signed_head_is_genuine_until_anything_in_it_changes() -> None:
-    assert genuine(SIGNED)
+    assert has_valid_signature(SIGNED)
     for changed in (
         replace(SIGNED, head=HEAD._replace(workspace="other")),
         replace(SIGNED, head=HEAD._replace(seq=2)),
@@ -73,21 +80,21 @@ def test_a_signed_head_is_genuine_until_anything_in_it_changes() -> None:
         replace(SIGNED, key="not hex"),
         replace(SIGNED, key="ab"),
     ):
-        assert not genuine(changed), changed
-        assert distrust(changed, "") == "was altered: its signature does not fit"
+        assert not has_valid_signature(changed), changed
+        assert distrust_reason(changed, "") == "was altered: its signature does not fit"
 
 
 # R49
 def test_with_a_key_only_what_it_signed_is_trusted() -> None:
-    assert distrust(SIGNED, SIGNER.key) == ""
-    assert distrust(SignedHead(HEAD), SIGNER.key) == "is not signed, so nobody stands for it"
-    both = f"fingerprint {fingerprint(SIGNER.key)}, not {fingerprint(STRANGER.key)}"
-    assert distrust(SIGNED, STRANGER.key) == f"is signed by another key: {both}"
+    assert distrust_reason(SIGNED, SIGNER.key) == ""
+    assert distrust_reason(SignedHead(HEAD), SIGNER.key) == "is not signed, so nobody stands for it"
+    both = f"fingerprint {key_fingerprint(SIGNER.key)}, not {key_fingerprint(STRANGER.key)}"
+    assert distrust_reason(SIGNED, STRANGER.key) == f"is signed by another key: {both}"
 
 
 # R49
 def test_without_a_key_an_unsigned_head_is_taken_as_it_is() -> None:
-    assert (distrust(SignedHead(HEAD), ""), distrust(SIGNED, "")) == ("", "")
+    assert (distrust_reason(SignedHead(HEAD), ""), distrust_reason(SIGNED, "")) == ("", "")
 
 
 # R49

@@ -11,14 +11,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from interlock.cli.doctor.server import is_local, surroundings
-from interlock.config.models import Oidc, Server, Settings, Storage
-from interlock.storage.engine.metrics import Check
+from interlock.cli.doctor.server import check_server, is_local
+from interlock.config.models import OidcSettings, ServerSettings, Settings, StorageSettings
+from interlock.storage.engine.metrics import CheckResult
 
 
-def check(what: str, **server: object) -> Check:
-    settings = Settings(Storage(), Server(**{"port": 0, **server}))  # type: ignore[arg-type]
-    return next(line for line in surroundings(settings) if line.what == what)
+def check(what: str, **server: object) -> CheckResult:
+    settings = Settings(StorageSettings(), ServerSettings(**{"port": 0, **server}))  # type: ignore[arg-type]
+    return next(line for line in check_server(settings) if line.what == what)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_a_server_of_ours_at_the_port_is_fine() -> None:
 def test_the_provider_has_to_answer_by_its_own_name() -> None:
     with answering({"issuer": "https://other.example"}) as url:
         assert (
-            check("provider", oidc=Oidc(url, "interlock", "secret")).found
+            check("provider", oidc=OidcSettings(url, "interlock", "secret")).found
             == f"{url} calls itself https://other.example"
         )
-    gone = check("provider", oidc=Oidc(url, "interlock", "secret"))
+    gone = check("provider", oidc=OidcSettings(url, "interlock", "secret"))
     assert (gone.state, "ConnectError" in gone.found) == ("fail", True)
 
 

@@ -13,12 +13,12 @@ from interlock.core.errors import NotFound
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import HALF_TIME, Ask, Defaults, People, Policy, Verdict
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import Names, load_policy
-from interlock.policy.templates import NAMES, summary, template
+from interlock.policy.file import KnownNames, load_policy
+from interlock.policy.templates import TEMPLATE_NAMES, read_template, template_summary
 from tests.properties import examples
 from tests.unit.builders import any_text, json_values
 
-POLICIES = {name: load_policy(template(name), compile_condition).policy for name in NAMES}
+POLICIES = {name: load_policy(read_template(name), compile_condition).policy for name in TEMPLATE_NAMES}
 LIMIT = 100
 OURS = {"currency": "EUR", "recipient": "ann@example.com"}
 HUGE = 10**39
@@ -43,28 +43,28 @@ def money(args: object, tool: str = "fund_transfer", effect: str = "write") -> s
 
 
 # R39
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
 def test_a_template_loads_without_a_warning_and_says_what_it_is_for(name: str) -> None:
-    loaded = load_policy(template(name), compile_condition, Names(teams=frozenset({"finance"})))
+    loaded = load_policy(read_template(name), compile_condition, KnownNames(teams=frozenset({"finance"})))
     assert loaded.warnings == ()
-    assert template(name).startswith(f"# {summary(name)}\n")
-    assert summary(name).endswith(".")
-    assert template(name).count("\n#") + template(name).count("\n  #") >= 4, "it explains itself"
+    assert read_template(name).startswith(f"# {template_summary(name)}\n")
+    assert template_summary(name).endswith(".")
+    assert read_template(name).count("\n#") + read_template(name).count("\n  #") >= 4, "it explains itself"
 
 
 def test_every_file_of_the_folder_is_a_template() -> None:
     folder = Path(interlock.policy.templates.__file__).parent
-    assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(NAMES)
+    assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(TEMPLATE_NAMES)
 
 
 def test_the_documentation_lists_the_templates_as_they_are() -> None:
     page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
-    assert [name for name in NAMES if f"\n{name:<11}{summary(name)}\n" not in page] == []
+    assert [name for name in TEMPLATE_NAMES if f"\n{name:<11}{template_summary(name)}\n" not in page] == []
 
 
 def test_an_unknown_template_is_told_with_those_that_there_are() -> None:
     with pytest.raises(NotFound) as caught:
-        template("Money")
+        read_template("Money")
     assert caught.value.message == "There is no template 'Money'. There are balanced, strict, read-only, money."
 
 
@@ -92,22 +92,22 @@ TABLE = [
 def test_what_each_template_makes_of_a_call(
     tool: str, effect: str, args: object, balanced: str, strict: str, read_only: str, of_money: str
 ) -> None:
-    found = {name: judged(name, tool, effect, args).kind for name in NAMES}
+    found = {name: judged(name, tool, effect, args).kind for name in TEMPLATE_NAMES}
     assert found == {"balanced": balanced, "strict": strict, "read-only": read_only, "money": of_money}
 
 
 # R1
 def test_a_tool_that_an_untrusted_program_calls_a_read_passes_only_where_programs_are_believed() -> None:
-    found = {name: judged(name, "get_page", "read", {}, declared=True).kind for name in NAMES}
+    found = {name: judged(name, "get_page", "read", {}, declared=True).kind for name in TEMPLATE_NAMES}
     assert found == {"balanced": "allow", "strict": "deny", "read-only": "deny", "money": "ask"}
 
 
 # R9
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
 @pytest.mark.parametrize("effect", ["write", "destructive", ""])
 def test_no_switch_of_an_agent_loosens_a_template(name: str, effect: str) -> None:
     toggles = {"helper": {"tidy_up": False}}
-    loose = load_policy(template(name), compile_condition, toggles=toggles).policy
+    loose = load_policy(read_template(name), compile_condition, toggles=toggles).policy
     verdict = loose.judge(propose("tidy_up", {}, "run", "call", agent="helper"), ToolSpec("tidy_up", effect))
     assert verdict == judged(name, "tidy_up", effect, {}, agent="helper")
     assert verdict.kind != "allow"
@@ -140,14 +140,14 @@ def test_four_eyes_are_asked_where_it_pays(name: str, tool: str, effect: str, qu
 
 
 # R5
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
 def test_the_templates_give_people_the_time_of_the_defaults_and_remind_them(name: str) -> None:
     assert POLICIES[name].defaults.expires_in == Defaults().expires_in
     assert POLICIES[name].defaults.remind == (HALF_TIME,)
 
 
 # R1
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
 def test_nobody_answering_is_never_a_yes(name: str) -> None:
     asking = [rule.ask.on_expiry for rule in POLICIES[name].rules if rule.then == "ask"]
     assert {*asking, POLICIES[name].defaults.on_expiry} == {"reject"}
@@ -303,7 +303,7 @@ def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: d
 def test_only_money_lets_a_change_pass_and_only_for_its_own_tools(
     tool: str, effect: str, args: dict[str, object]
 ) -> None:
-    for name in NAMES:
+    for name in TEMPLATE_NAMES:
         passes = judged(name, tool, effect, args).kind == "allow"
         assert not passes or (name == "money" and moves_money(POLICIES["money"], tool))
 

@@ -7,17 +7,17 @@ import pytest
 
 from interlock.core.chat import thread as threads
 from interlock.core.chat.thread import (
+    LEDGER_FIELDS,
     MAX_TEXT,
     MAX_TITLE,
-    PREFIX,
-    STRUCTURE,
+    THREAD_ID_PREFIX,
     TRANSITIONS,
     Confirmation,
-    Move,
-    New,
-    Place,
+    NewThreadEntry,
     Thread,
-    events_of,
+    ThreadOrigin,
+    ThreadTransition,
+    ledger_events,
     open_thread,
 )
 from interlock.core.errors import Conflict, Error, InvalidRequest, LeaseLost
@@ -26,11 +26,13 @@ from tests.unit.builders import NOW, at
 LEASE = 30
 FENCE = 3
 LATER = at(NOW + 5)
-HERE = Place("default", "assistant", "ann", ("assistant",))
+HERE = ThreadOrigin("default", "assistant", "ann", ("assistant",))
 FRESH = open_thread("thread-1", HERE, "Hello", at()).thread
 DELETE = Confirmation("ann", "c1", "delete_page", "a" * 64)
-QUESTION = (New("resulted", "agent:assistant", {"call": "c1", "tool": "delete_page", "status": "confirming"}),)
-DONE = (New("ended", "time", {"status": "done", "reason": ""}),)
+QUESTION = (
+    NewThreadEntry("resulted", "agent:assistant", {"call": "c1", "tool": "delete_page", "status": "confirming"}),
+)
+DONE = (NewThreadEntry("ended", "time", {"status": "done", "reason": ""}),)
 IN = {
     "ready": replace(FRESH, lines=1),
     "running": replace(FRESH, lines=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
@@ -40,26 +42,26 @@ IN = {
 RUNNING = IN["running"]
 
 
-def claim(thread: Thread, now: int = NOW + 5, *, dead: bool = False) -> Move:
-    return threads.claim(thread, "other", LEASE, at(now), runner_is_dead=dead)
+def claim(thread: Thread, now: int = NOW + 5, *, dead: bool = False) -> ThreadTransition:
+    return threads.acquire(thread, "other", LEASE, at(now), runner_is_dead=dead)
 
 
-MOVES: dict[str, Callable[[Thread], Move]] = {
-    "say": lambda thread: threads.say(thread, "ann", "And now?", LATER),
+MOVES: dict[str, Callable[[Thread], ThreadTransition]] = {
+    "say": lambda thread: threads.add_message(thread, "ann", "And now?", LATER),
     "stop": lambda thread: threads.stop(thread, "ann", LATER),
     "retry": lambda thread: threads.retry(thread, "ann", LATER),
     "claim": claim,
     "claim after the lease": lambda thread: claim(thread, NOW + LEASE),
     "claim from the dead": lambda thread: claim(thread, dead=True),
-    "mirror": lambda thread: threads.mirror(thread, (New("asked", "agent:writer", {}),), LATER),
+    "mirror": lambda thread: threads.mirror(thread, (NewThreadEntry("asked", "agent:writer", {}),), LATER),
     "renew": lambda thread: threads.renew(thread, FENCE, LEASE, LATER),
-    "append": lambda thread: threads.append(thread, FENCE, (New("failed", "time", {}),), LATER),
-    "confirm first": lambda thread: threads.confirm_first(thread, FENCE, DELETE, QUESTION, LATER),
+    "append": lambda thread: threads.append(thread, FENCE, (NewThreadEntry("failed", "time", {}),), LATER),
+    "confirm first": lambda thread: threads.request_confirmation(thread, FENCE, DELETE, QUESTION, LATER),
     "use a yes": lambda thread: threads.use_confirmation(
         replace(thread, confirmation=replace(DELETE, answer="yes")), FENCE, "7:c2", "delete_page", "a" * 64
     ),
-    "park": lambda thread: threads.park(thread, FENCE, NOW + 99, LATER),
-    "park, woken": lambda thread: threads.park(replace(thread, woken=1), FENCE, NOW + 99, LATER),
+    "park": lambda thread: threads.suspend(thread, FENCE, NOW + 99, LATER),
+    "park, woken": lambda thread: threads.suspend(replace(thread, woken=1), FENCE, NOW + 99, LATER),
     "end": lambda thread: threads.end(thread, FENCE, 1, DONE, LATER),
     "end, unseen": lambda thread: threads.end(thread, FENCE, 0, DONE, LATER),
 }
@@ -114,8 +116,8 @@ def test_what_an_old_holder_writes_is_refused(name: str) -> None:
 
 
 def test_what_others_rely_on_is_written_down() -> None:
-    assert (PREFIX, MAX_TEXT, MAX_TITLE) == ("thread-", 100_000, 80)
-    assert set(STRUCTURE) == {
+    assert (THREAD_ID_PREFIX, MAX_TEXT, MAX_TITLE) == ("thread-", 100_000, 80)
+    assert set(LEDGER_FIELDS) == {
         *("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer"),
     }
 
@@ -126,7 +128,7 @@ def test_a_new_thread_is_due_at_once_and_nobody_has_it() -> None:
         Thread(*("thread-1", "default", "assistant", "ann", "Hello", *place, "ready", 0, NOW, 0, "", 0, None, NOW, NOW))
         == FRESH
     )
-    assert Place("default", "assistant", "ann", ("assistant",)) == (*HERE[:4], "", "")
+    assert ThreadOrigin("default", "assistant", "ann", ("assistant",)) == (*HERE[:4], "", "")
 
 
 def test_every_refusal_says_why_and_about_which_thread() -> None:
@@ -144,9 +146,9 @@ def test_every_refusal_says_why_and_about_which_thread() -> None:
 
 
 def test_a_message_of_the_longest_kind_is_taken_and_one_more_character_is_not() -> None:
-    assert threads.say(IN["idle"], "ann", "x" * MAX_TEXT, at()).lines[0].body == {"text": "x" * MAX_TEXT}
+    assert threads.add_message(IN["idle"], "ann", "x" * MAX_TEXT, at()).lines[0].body == {"text": "x" * MAX_TEXT}
     with pytest.raises(InvalidRequest) as error:
-        threads.say(IN["idle"], "ann", "x" * (MAX_TEXT + 1), at())
+        threads.add_message(IN["idle"], "ann", "x" * (MAX_TEXT + 1), at())
     assert error.value.message == "A message has 1 to 100,000 characters."
 
 
@@ -165,7 +167,7 @@ def test_one_that_has_ended_is_due_at_no_time() -> None:
 
 
 def test_another_try_is_a_line_of_its_own() -> None:
-    assert threads.retry(IN["idle"], "ann", LATER).lines == (New("retried", "ann", {}),)
+    assert threads.retry(IN["idle"], "ann", LATER).lines == (NewThreadEntry("retried", "ann", {}),)
 
 
 def test_a_thread_begins_with_what_was_said() -> None:
@@ -173,12 +175,12 @@ def test_a_thread_begins_with_what_was_said() -> None:
     thread = move.thread
     assert thread.status in TRANSITIONS[""]
     assert (thread.title, thread.due_at, thread.lines, thread.fence) == ("Delete the About page", NOW, 0, 0)
-    assert move.lines == (New("said", "ann", {"text": "  Delete \n the About page ", "agent": "assistant"}),)
+    assert move.lines == (NewThreadEntry("said", "ann", {"text": "  Delete \n the About page ", "agent": "assistant"}),)
 
 
 # R13
 def test_a_sub_agents_thread_begins_with_what_the_agent_above_it_said() -> None:
-    below = Place("default", "writer", "ann", ("assistant", "writer"), "thread-1", "c1")
+    below = ThreadOrigin("default", "writer", "ann", ("assistant", "writer"), "thread-1", "c1")
     move = open_thread("thread-2", below, "Publish it", at())
     assert (move.thread.parent, move.thread.parent_call, move.thread.person) == ("thread-1", "c1", "ann")
     assert move.lines[0].actor == "agent:assistant"
@@ -189,17 +191,17 @@ def test_a_message_that_cannot_be_kept_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         open_thread("thread-1", HERE, text, at())
     with pytest.raises(InvalidRequest):
-        threads.say(IN["idle"], "ann", text, at())
+        threads.add_message(IN["idle"], "ann", text, at())
 
 
 def test_what_is_said_while_it_runs_leaves_it_to_its_holder_and_wakes_it() -> None:
-    said = threads.say(RUNNING, "ann", "Wait", LATER).thread
+    said = threads.add_message(RUNNING, "ann", "Wait", LATER).thread
     assert (said.runner, said.fence, said.due_at, said.woken) == ("mine", FENCE, NOW + LEASE, 1)
 
 
 def test_what_is_said_to_one_that_rests_makes_it_due_at_once() -> None:
     for status in ("waiting", "idle"):
-        said = threads.say(IN[status], "ann", "Hi", LATER).thread
+        said = threads.add_message(IN[status], "ann", "Hi", LATER).thread
         assert (said.due_at, said.woken, said.updated_at) == (NOW + 5, 1, NOW + 5)
 
 
@@ -207,13 +209,13 @@ def test_what_is_said_to_one_that_rests_makes_it_due_at_once() -> None:
 def test_stop_takes_a_running_thread_from_its_holder() -> None:
     move = threads.stop(RUNNING, "ann", LATER)
     assert (move.thread.runner, move.thread.fence, move.thread.due_at) == ("", FENCE + 1, NOW + 5)
-    assert move.lines == (New("stopped", "ann", {}),)
+    assert move.lines == (NewThreadEntry("stopped", "ann", {}),)
     with pytest.raises(LeaseLost):
         threads.append(move.thread, FENCE, (), LATER)
 
 
 def test_stopping_one_that_rests_changes_nothing() -> None:
-    assert threads.stop(IN["idle"], "ann", LATER) == Move(IN["idle"])
+    assert threads.stop(IN["idle"], "ann", LATER) == ThreadTransition(IN["idle"])
 
 
 def test_whoever_claims_it_holds_it_with_a_new_fence_and_a_lease() -> None:
@@ -224,7 +226,7 @@ def test_whoever_claims_it_holds_it_with_a_new_fence_and_a_lease() -> None:
 
 
 def test_taking_over_from_one_that_is_gone_is_said() -> None:
-    assert claim(RUNNING, NOW + LEASE).lines == (New("resumed", "other", {}),)
+    assert claim(RUNNING, NOW + LEASE).lines == (NewThreadEntry("resumed", "other", {}),)
     assert claim(RUNNING, dead=True).thread.fence == FENCE + 1
 
 
@@ -236,14 +238,14 @@ def test_one_that_waits_is_claimed_when_its_time_comes() -> None:
 
 
 def test_parking_keeps_the_time_at_which_to_look_again() -> None:
-    parked = threads.park(RUNNING, FENCE, NOW + 99, LATER).thread
+    parked = threads.suspend(RUNNING, FENCE, NOW + 99, LATER).thread
     assert (parked.due_at, parked.runner) == (NOW + 99, "")
-    assert threads.park(RUNNING, FENCE, None, LATER).thread.due_at is None
+    assert threads.suspend(RUNNING, FENCE, None, LATER).thread.due_at is None
 
 
 # R3
 def test_what_happened_between_the_look_and_the_parking_is_not_missed() -> None:
-    woken = threads.park(replace(RUNNING, woken=1), FENCE, None, LATER).thread
+    woken = threads.suspend(replace(RUNNING, woken=1), FENCE, None, LATER).thread
     assert (woken.status, woken.due_at) == ("ready", NOW + 5)
 
 
@@ -270,8 +272,8 @@ def asked(status: str = "idle") -> Thread:
     return replace(IN[status], confirmation=DELETE)
 
 
-def said(thread: Thread, text: str, person: str = "ann") -> Move:
-    return threads.say(thread, person, text, LATER)
+def said(thread: Thread, text: str, person: str = "ann") -> ThreadTransition:
+    return threads.add_message(thread, person, text, LATER)
 
 
 # R19
@@ -284,7 +286,7 @@ def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answ
     assert (confirmation and confirmation.answer) == kept
     confirmed, message = move.lines
     body = {"tool": "delete_page", "args_sha256": "a" * 64, "answer": answer}
-    assert confirmed == New("confirmed", "ann", body)
+    assert confirmed == NewThreadEntry("confirmed", "ann", body)
     assert (message.kind, message.body) == ("said", {"text": text})
 
 
@@ -320,7 +322,7 @@ def test_a_yes_without_a_question_is_a_message_like_any_other() -> None:
 # R19
 def test_a_new_question_replaces_the_old_one() -> None:
     other = replace(DELETE, call="c9", args_sha256="b" * 64)
-    move = threads.confirm_first(replace(RUNNING, confirmation=DELETE), FENCE, other, QUESTION, LATER)
+    move = threads.request_confirmation(replace(RUNNING, confirmation=DELETE), FENCE, other, QUESTION, LATER)
     assert move.thread.confirmation == other
     assert [line.kind for line in move.lines] == ["confirming", "resulted"]
     assert move.lines[0].body == {"call": "c9", "tool": "delete_page", "args_sha256": "b" * 64}
@@ -366,13 +368,13 @@ def test_stopping_closes_the_question() -> None:
 # R19
 @pytest.mark.parametrize(("status", "kept"), [("done", DELETE), ("error", None), ("limit", None), ("stopped", None)])
 def test_a_question_of_a_turn_that_broke_off_is_closed(status: str, kept: Confirmation | None) -> None:
-    lines = (New("ended", "time", {"status": status, "reason": ""}),)
+    lines = (NewThreadEntry("ended", "time", {"status": status, "reason": ""}),)
     assert threads.end(asked("running"), FENCE, 1, lines, LATER).thread.confirmation == kept
 
 
 # R19
 def test_a_yes_outlives_an_error_so_that_the_turn_can_be_tried_again() -> None:
-    lines = (New("ended", "time", {"status": "error", "reason": ""}),)
+    lines = (NewThreadEntry("ended", "time", {"status": "error", "reason": ""}),)
     ended = threads.end(YES, FENCE, 1, lines, LATER).thread
     assert ended.confirmation == YES.confirmation
     assert threads.retry(ended, "ann", LATER).thread.confirmation == YES.confirmation
@@ -389,8 +391,14 @@ def test_the_ledger_is_told_of_structure_and_of_no_words() -> None:
         "tokens": 7,
         "took": 1,
     }
-    move = Move(RUNNING, (New("replied", "agent:assistant", body), New("asked", "agent:assistant", {"approval": "id"})))
-    first, second = events_of(move)
+    move = ThreadTransition(
+        RUNNING,
+        (
+            NewThreadEntry("replied", "agent:assistant", body),
+            NewThreadEntry("asked", "agent:assistant", {"approval": "id"}),
+        ),
+    )
+    first, second = ledger_events(move)
     assert (first.kind, first.actor, first.approval_id, first.content) == (
         "thread_replied",
         "agent:assistant",
@@ -403,7 +411,7 @@ def test_the_ledger_is_told_of_structure_and_of_no_words() -> None:
 
 # R19, R41
 def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
-    confirmed, message = events_of(said(asked(), "yes"))
+    confirmed, message = ledger_events(said(asked(), "yes"))
     assert confirmed.data == {"thread_id": "thread-1", "line": 2, "tool": "delete_page", "answer": "yes"}
     assert confirmed.content == {"text": "yes", "args_sha256": "a" * 64}
     assert (message.kind, message.content) == ("thread_said", None)
@@ -411,7 +419,7 @@ def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
 
 # R41, R48
 def test_a_message_that_answers_nothing_is_not_in_the_ledger() -> None:
-    confirmed, _ = events_of(said(asked(), "what is on it, of Harriet's?"))
+    confirmed, _ = ledger_events(said(asked(), "what is on it, of Harriet's?"))
     assert (confirmed.data["answer"], confirmed.content) == ("closed", {"args_sha256": "a" * 64})
 
 
@@ -419,7 +427,7 @@ def test_a_message_that_answers_nothing_is_not_in_the_ledger() -> None:
 def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> None:
     move = threads.erase(replace(IN["idle"], confirmation=DELETE), "ada", LATER)
     assert (move.thread.title, move.thread.confirmation, move.thread.person) == ("", None, "ann")
-    assert move.lines == (New("erased", "ada", {}),)
+    assert move.lines == (NewThreadEntry("erased", "ada", {}),)
     assert move.thread.updated_at == LATER.now
 
 
@@ -433,8 +441,8 @@ def test_a_thread_at_work_is_not_erased(status: str) -> None:
     "name", ["thread-7", "thread-", "run-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8", "", "thread-x" * 9]
 )
 def test_names_that_programs_choose_are_not_the_chats(name: str) -> None:
-    assert not threads.is_thread(name)
+    assert not threads.is_thread_id(name)
 
 
 def test_a_name_of_the_chat_is_known() -> None:
-    assert threads.is_thread(f"{threads.PREFIX}0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")
+    assert threads.is_thread_id(f"{threads.THREAD_ID_PREFIX}0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from interlock.core import errors
 from interlock.core.approval import execute
 from interlock.core.approval.approval import (
-    FINAL,
+    FINAL_STATUSES,
     STATUSES,
     TRANSITIONS,
     Approval,
@@ -30,16 +30,16 @@ from interlock.core.approval.approval import (
     resolve_unknown,
     undo,
 )
-from interlock.core.approval.execute import abandon, finish, lapse, lose, renew, start
-from interlock.core.approval.propose import allow, request
-from interlock.core.approval.timers import tick
-from interlock.core.approval.vote import quorum
+from interlock.core.approval.execute import abandon, expire_unstarted, finish, mark_unknown, renew, start
+from interlock.core.approval.propose import allow, request_approval
+from interlock.core.approval.timers import fire_next_timer
+from interlock.core.approval.vote import total_quorum
 from interlock.core.canonical import canonical, digest
-from interlock.core.decision import KINDS, Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import KINDS, Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error
-from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.policy.policy import Allow, Ask, Rung, Stage
+from interlock.core.policy.policy import Allow, Ask, EscalationStep, Stage
 from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
@@ -106,9 +106,9 @@ VERBS: dict[str, Verb] = {
     "delegate": lambda a: delegate(a, users("dave"), ALICE, at()),
     "late_delegate": lambda a: delegate(a, users("dave"), ALICE, at(LATE)),
     "cancel": lambda a: cancel(a, "agent", "", at()),
-    "tick": lambda a: tick(a, at()),
-    "late_tick": lambda a: tick(a, at(LATE)),
-    "tick_dead": lambda a: tick(a, at(), runner_is_dead=True),
+    "tick": lambda a: fire_next_timer(a, at()),
+    "late_tick": lambda a: fire_next_timer(a, at(LATE)),
+    "tick_dead": lambda a: fire_next_timer(a, at(), runner_is_dead=True),
     "expire": lambda a: expire(a, at(LATE)),
     "start": start_at(NOW),
     "late_start": start_at(LATE),
@@ -119,9 +119,9 @@ VERBS: dict[str, Verb] = {
     "finish_failed": finish_at(NOW, ok=False),
     "late_finish": finish_at(LATE),
     "strange_finish": finish_at(NOW, 0),
-    "lose": lambda a: lose(a, at()),
+    "lose": lambda a: mark_unknown(a, at()),
     "abandon": lambda a: abandon(a, 1, at()),
-    "lapse": lambda a: lapse(a, at()),
+    "lapse": lambda a: expire_unstarted(a, at()),
     "resolve_ok": resolve(ok=True),
     "resolve_failed": resolve(ok=False),
 }
@@ -188,11 +188,11 @@ def reached(column: str) -> Approval:
         "running": running,
         "rejected": decide(waiting, reject(waiting), ALICE, at()).state,
         "responded": decide(waiting, respond(waiting), ALICE, at()).state,
-        "expired": tick(waiting, at(LATE)).state,
+        "expired": fire_next_timer(waiting, at(LATE)).state,
         "cancelled": cancel(waiting, "agent", "", at()).state,
         "succeeded": finish(running, 1, Payload(), at(), ok=True).state,
         "failed": finish(running, 1, Payload(), at(), ok=False).state,
-        "unknown": lose(running, at()).state,
+        "unknown": mark_unknown(running, at()).state,
     }
     return lives[column.removesuffix("*")]
 
@@ -229,7 +229,10 @@ def test_every_verb_in_every_status_gives_what_the_table_says(verb: str, column:
 
 # R46
 def test_every_legal_transition_is_reached_and_no_other() -> None:
-    births = {("", request(proposal(), Ask(), at()).state.status), ("", allow(proposal(), Allow(), at()).state.status)}
+    births = {
+        ("", request_approval(proposal(), Ask(), at()).state.status),
+        ("", allow(proposal(), Allow(), at()).state.status),
+    }
     moves = {
         (column.removesuffix("*"), cell.partition("!")[0]) for _, column, cell in CELLS if cell[0] not in {"=", "!"}
     }
@@ -237,7 +240,7 @@ def test_every_legal_transition_is_reached_and_no_other() -> None:
 
 
 def test_what_is_final_has_no_way_out() -> None:
-    assert {status for status in STATUSES if not TRANSITIONS[status]} == FINAL
+    assert {status for status in STATUSES if not TRANSITIONS[status]} == FINAL_STATUSES
 
 
 # --- random lives
@@ -250,7 +253,7 @@ TERMS = (
         "stages",
         (Stage(FINANCE), Stage(LEGAL)),
         expires_in=300_000,
-        ladder=(Rung(9_000, users("dave")),),
+        ladder=(EscalationStep(9_000, users("dave")),),
         remind=(5_000,),
     ),
     Ask("auto", expires_in=20_000, on_expiry="approve", start_within=30_000),
@@ -300,7 +303,7 @@ class Life(RuleBasedStateMachine):
 
     def tell(self, change: Change[Approval]) -> None:
         for event in change.events:
-            entry = seal(event, self.head, self.now, b"salt")
+            entry = make_entry(event, self.head, self.now, b"salt")
             self.head = Head("default", entry.seq, entry.link, entry.at)
             self.entries.append(entry)
             self.seen[event.kind] += 1
@@ -316,7 +319,7 @@ class Life(RuleBasedStateMachine):
         assert new.version == old.version + 1, "the version grows by one with each change"
         assert new.subject == old.subject
         assert new.expires_at == old.expires_at, "the deadline stays"
-        assert quorum(new) >= quorum(old)
+        assert total_quorum(new) >= total_quorum(old)
         assert new.terms.exclude >= old.terms.exclude
         assert not self.released, "a rejected call never moves after its release"
         if old.status == "pending" and new.status == "approved":
@@ -331,7 +334,7 @@ class Life(RuleBasedStateMachine):
             assert (new.terms.on_expiry, new.alarms) == ("approve", ())
         else:
             assert moment.now < new.expires_at, "never approved at or after the deadline"
-            assert len({vote.by for vote in new.votes}) == len({vote.seat for vote in new.votes}) == quorum(new)
+            assert len({vote.by for vote in new.votes}) == len({vote.seat for vote in new.votes}) == total_quorum(new)
             assert {vote.args_sha256 for vote in new.votes} == {new.args_sha256}
             excluded = {"requester": {"rita"}, "editor": set(new.editors)}
             barred = {"vic", "robot"}.union(*(excluded[kind] for kind in new.terms.exclude))
@@ -356,7 +359,7 @@ class Life(RuleBasedStateMachine):
     def begin(self, terms: Ask, again: bool, alarms: tuple[str, ...], asked: bool) -> None:
         proposed = proposal(replace(PAY, idempotent=again), alarms=alarms)
         moment = Moment(self.now)
-        change = request(proposed, terms, moment) if asked else allow(proposed, Allow("free"), moment)
+        change = request_approval(proposed, terms, moment) if asked else allow(proposed, Allow("free"), moment)
         assert change.payload is not None
         assert change.state.status in TRANSITIONS[""]
         self.tell(change)
@@ -380,7 +383,7 @@ class Life(RuleBasedStateMachine):
 
     def say(self, kind: str, who: Reviewer, *, honest: bool, behind: bool) -> None:
         def verb(a: Approval, moment: Moment) -> Change[Approval]:
-            seen = Seen(a.args_sha256 if honest else "f" * 64, a.alarms if honest else ())
+            seen = Acknowledgement(a.args_sha256 if honest else "f" * 64, a.alarms if honest else ())
             decisions = {"approve": Approve(seen), "edit": Edit(b"{}", seen), "reject": Reject("", seen)}
             said: Decision = decisions.get(kind, Respond("no", None, seen))
             return decide(a, said, who, moment, prepared(a))
@@ -415,7 +418,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(dead=st.booleans(), behind=mostly.map(lambda x: not x))
     def ticks(self, dead: bool, behind: bool) -> None:
-        self.apply(lambda a, m: tick(a, m, runner_is_dead=dead), behind=behind)
+        self.apply(lambda a, m: fire_next_timer(a, m, runner_is_dead=dead), behind=behind)
 
     @status_in("approved", "running")
     @rule(runner=st.sampled_from(["r1", "r2"]), dead=st.booleans(), behind=mostly.map(lambda x: not x))
@@ -467,7 +470,7 @@ class Life(RuleBasedStateMachine):
         elif verb == "undo":
             self.undoes(ALICE, behind=False)
         elif self.row.approval.status not in ("pending", "approved"):
-            self.apply(lambda a, m: cancel(a, "agent", "", m) if verb == "cancel" else tick(a, m))
+            self.apply(lambda a, m: cancel(a, "agent", "", m) if verb == "cancel" else fire_next_timer(a, m))
 
     @invariant()
     def release_is_a_fact_of_the_clock(self) -> None:

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.identity import Key
-from interlock.core.policy.claims import unbound_keys
+from interlock.core.identity import ApiKey
+from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy, Rule
 
-FREE = Key("ilk_a", "default", "bot", "agent", "", "ada", 0)
+FREE = ApiKey("ilk_a", "default", "bot", "agent", "", "ada", 0)
 BOUND = replace(FREE, agents=("office",), requester="none")
 BY_AGENT = Rule("payroll asks", "ask", agents=("payroll",))
 BY_PERSON = Rule("not for interns", "deny", teams=frozenset({"interns"}))
 
 
-def told(rule: Rule, *keys: Key) -> str:
-    return unbound_keys(Policy((rule,)), keys, 10)
+def told(rule: Rule, *keys: ApiKey) -> str:
+    return unbound_keys_warning(Policy((rule,)), keys, 10)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def told(rule: Rule, *keys: Key) -> str:
         (BY_AGENT, replace(FREE, role="admin", person="ada"), False),
     ],
 )
-def test_a_key_is_named_if_a_rule_by_name_cannot_hold_it(rule: Rule, key: Key, loose: bool) -> None:
+def test_a_key_is_named_if_a_rule_by_name_cannot_hold_it(rule: Rule, key: ApiKey, loose: bool) -> None:
     assert bool(told(rule, key)) is loose
 
 
@@ -49,6 +49,6 @@ def test_the_message_counts_the_keys_and_names_the_rules() -> None:
     assert one.startswith("1 key of an agent is not bound")
     assert "('payroll asks')" in one
     assert "interlock keys create --agent NAME" in one
-    many = unbound_keys(Policy(tuple(replace(BY_AGENT, name=f"r{n}") for n in range(5))), [FREE] * 3, 10)
+    many = unbound_keys_warning(Policy(tuple(replace(BY_AGENT, name=f"r{n}") for n in range(5))), [FREE] * 3, 10)
     assert many.startswith("3 keys of agents are not bound")
     assert "('r0', 'r1', 'r2', …)" in many

@@ -8,10 +8,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from interlock.core.approval.approval import Approval, decide, delegate
-from interlock.core.approval.vote import Delegation, may_end, open_stage, quorum, seat, stricter, stricter_verdict
+from interlock.core.approval.vote import (
+    Delegation,
+    effective_voter,
+    has_open_vote,
+    open_stage,
+    stricter_terms,
+    stricter_verdict,
+    total_quorum,
+)
 from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
-from interlock.core.policy.policy import Allow, Ask, Deny, People, Rung, Stage, Verdict
+from interlock.core.policy.policy import Allow, Ask, Deny, EscalationStep, People, Stage, Verdict
 from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
@@ -61,8 +69,8 @@ def by_stage(approval: Approval) -> list[tuple[str, str, int]]:
 )
 def test_without_approvers_the_requester_and_every_reviewer_may_decide(reviewer: Reviewer, may: bool) -> None:
     approval = pending()
-    assert may_end(approval, reviewer) is may
-    assert seat(approval, reviewer, 0) == (reviewer.name if may else None)
+    assert has_open_vote(approval, reviewer) is may
+    assert effective_voter(approval, reviewer, 0) == (reviewer.name if may else None)
 
 
 # R48
@@ -71,7 +79,7 @@ def test_viewers_and_agents_never_decide_whatever_they_are_called(role: str) -> 
     terms = Ask(stages=(Stage(People(frozenset({"rita", "vic"}), frozenset({"finance"}))),))
     for approval in (pending(), pending(terms)):
         for name in ("rita", "vic"):
-            assert seat(approval, Reviewer(name, role, frozenset({"finance"})), 0) is None
+            assert effective_voter(approval, Reviewer(name, role, frozenset({"finance"})), 0) is None
 
 
 # R48
@@ -80,31 +88,31 @@ def test_viewers_and_agents_never_decide_whatever_they_are_called(role: str) -> 
 )
 def test_a_rule_with_approvers_sends_the_call_to_them_alone(reviewer: Reviewer, may: bool) -> None:
     approval = pending(Ask(stages=(Stage(People(frozenset({"dave"}), frozenset({"finance"}))),)))
-    assert may_end(approval, reviewer) is may
+    assert has_open_vote(approval, reviewer) is may
 
 
 # R48
 def test_the_requester_can_be_excluded() -> None:
     approval = pending(Ask(exclude=frozenset({"requester"})), requester="alice")
-    assert seat(approval, ALICE, 0) is None
-    assert seat(approval, BOB, 0) == "bob"
-    assert seat(pending(requester="alice"), ALICE, 0) == "alice"
+    assert effective_voter(approval, ALICE, 0) is None
+    assert effective_voter(approval, BOB, 0) == "bob"
+    assert effective_voter(pending(requester="alice"), ALICE, 0) == "alice"
 
 
 # R48
 def test_editors_can_be_excluded() -> None:
     edited = replace(pending(Ask(exclude=frozenset({"editor"}))), editors=("alice",))
-    assert seat(edited, ALICE, 0) is None
-    assert seat(edited, BOB, 0) == "bob"
-    assert seat(replace(edited, terms=Ask()), ALICE, 0) == "alice"
+    assert effective_voter(edited, ALICE, 0) is None
+    assert effective_voter(edited, BOB, 0) == "bob"
+    assert effective_voter(replace(edited, terms=Ask()), ALICE, 0) == "alice"
 
 
 # R28, R48
 def test_an_escalation_adds_people_from_its_time_on() -> None:
-    ladder = (Rung(10, LEGAL), Rung(20, users("dave")))
+    ladder = (EscalationStep(10, LEGAL), EscalationStep(20, users("dave")))
     waiting = pending(Ask(stages=(Stage(FINANCE),), ladder=ladder))
     may = [
-        [seat(replace(waiting, escalated=n), reviewer, 0) is not None for reviewer in (ALICE, CAROL, DAVE)]
+        [effective_voter(replace(waiting, escalated=n), reviewer, 0) is not None for reviewer in (ALICE, CAROL, DAVE)]
         for n in range(3)
     ]
     assert may == [[True, False, False], [True, True, False], [True, True, True]]
@@ -116,7 +124,7 @@ def test_an_escalation_adds_people_from_its_time_on() -> None:
 # R48
 def test_a_quorum_needs_different_people() -> None:
     once = voted(pending(TWO_OF_FINANCE), ALICE)
-    assert (once.status, quorum(once)) == ("pending", 2)
+    assert (once.status, total_quorum(once)) == ("pending", 2)
     assert voted(once, BOB).status == "approved"
 
 
@@ -131,7 +139,7 @@ def test_the_same_person_twice_changes_nothing_not_even_through_another_channel(
 # R48
 def test_stages_come_one_after_the_other() -> None:
     waiting = pending(TWO_STAGES)
-    assert (open_stage(waiting), quorum(waiting)) == (0, 3)
+    assert (open_stage(waiting), total_quorum(waiting)) == (0, 3)
     early = decide(waiting, approve(waiting), CAROL, at())
     assert isinstance(early.error, Forbidden)
     assert "Another stage" in early.error.message
@@ -145,9 +153,9 @@ def test_stages_come_one_after_the_other() -> None:
 # R48
 def test_people_of_a_stage_that_is_full_have_nothing_left_to_decide() -> None:
     second = voted(pending(TWO_STAGES), ALICE, BOB)
-    assert not may_end(second, ALICE)
-    assert may_end(second, CAROL)
-    assert may_end(pending(TWO_STAGES), CAROL), "a later stage may end it early"
+    assert not has_open_vote(second, ALICE)
+    assert has_open_vote(second, CAROL)
+    assert has_open_vote(pending(TWO_STAGES), CAROL), "a later stage may end it early"
 
 
 # R48
@@ -191,7 +199,7 @@ def test_a_delegate_who_comes_after_the_delegator_changes_nothing() -> None:
 # R40, R48
 def test_a_delegation_gives_nobody_a_second_vote_in_a_later_stage() -> None:
     once = voted(delegated(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), CAROL, users("alice")), ALICE)
-    assert seat(once, ALICE, 1) == "carol"
+    assert effective_voter(once, ALICE, 1) == "carol"
     assert decide(once, approve(once), ALICE, at()).state is once
     assert voted(once, CAROL).status == "approved"
 
@@ -206,50 +214,54 @@ def test_who_has_a_seat_keeps_it_and_takes_no_second_one() -> None:
 
 # R40
 def test_a_team_can_be_delegated_to() -> None:
-    assert seat(delegated(pending(TWO_OF_FINANCE), ALICE, LEGAL), CAROL, 0) == "alice"
+    assert effective_voter(delegated(pending(TWO_OF_FINANCE), ALICE, LEGAL), CAROL, 0) == "alice"
 
 
 # R40, R48
 def test_a_delegate_who_is_excluded_has_no_seat() -> None:
     terms = replace(TWO_OF_FINANCE, exclude=frozenset({"requester"}))
     waiting = delegated(pending(terms, requester="dave"), ALICE, users("dave", "carol"))
-    assert seat(waiting, DAVE, 0) is None
-    assert seat(waiting, CAROL, 0) == "alice"
+    assert effective_voter(waiting, DAVE, 0) is None
+    assert effective_voter(waiting, CAROL, 0) == "alice"
 
 
 # R40, R48
 def test_a_delegation_ends_where_its_maker_is_excluded() -> None:
     terms = replace(TWO_OF_FINANCE, exclude=frozenset({"editor"}))
     waiting = delegated(pending(terms), ALICE, users("dave"))
-    assert seat(waiting, DAVE, 0) == "alice"
-    assert seat(replace(waiting, editors=("alice",)), DAVE, 0) is None
+    assert effective_voter(waiting, DAVE, 0) == "alice"
+    assert effective_voter(replace(waiting, editors=("alice",)), DAVE, 0) is None
 
 
 # R40, R48
 @pytest.mark.parametrize("reviewer", [VIEWER, AGENT])
 def test_a_delegation_makes_no_decider_of_a_viewer_or_an_agent(reviewer: Reviewer) -> None:
     waiting = delegated(pending(TWO_OF_FINANCE), ALICE, People(frozenset({"vic", "robot"}), frozenset({"finance"})))
-    assert seat(waiting, reviewer, 0) is None
-    assert not may_end(waiting, reviewer)
+    assert effective_voter(waiting, reviewer, 0) is None
+    assert not has_open_vote(waiting, reviewer)
 
 
 # R40, R48
 @pytest.mark.parametrize("role", ["viewer", "agent"])
 def test_who_may_not_decide_has_nothing_to_delegate(role: str) -> None:
     passed = Delegation("alice", frozenset({"finance"}), role, users("dave"))
-    assert seat(replace(pending(TWO_OF_FINANCE), delegations=(passed,)), DAVE, 0) is None
+    assert effective_voter(replace(pending(TWO_OF_FINANCE), delegations=(passed,)), DAVE, 0) is None
 
 
 # R40, R48
 def test_a_delegate_of_several_people_takes_a_seat_that_is_free() -> None:
     waiting = delegated(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
-    assert [seat(voted(waiting, *first), DAVE, 0) for first in ((), (ALICE,), (BOB,))] == ["alice", "bob", "alice"]
+    assert [effective_voter(voted(waiting, *first), DAVE, 0) for first in ((), (ALICE,), (BOB,))] == [
+        "alice",
+        "bob",
+        "alice",
+    ]
 
 
 # R40
 def test_a_stand_in_votes_in_the_seat_of_somebody_who_is_away() -> None:
     waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, covers=(away(ALICE, users("dave")),))
-    assert seat(waiting, DAVE, 0) is None
+    assert effective_voter(waiting, DAVE, 0) is None
     change = decide(waiting, approve(waiting), stand_in, at())
     assert by_stage(change.state) == [("dave", "alice", 0)]
     assert (change.events[0].content or {})["seat"] == "alice"
@@ -273,23 +285,23 @@ def test_a_stand_in_for_two_has_one_vote() -> None:
 def test_a_stand_in_takes_no_seat_that_is_excluded(exclude: str, requester: str, editors: tuple[str, ...]) -> None:
     waiting = pending(replace(TWO_OF_FINANCE, exclude=frozenset({exclude})), requester=requester)
     waiting = replace(waiting, editors=editors)
-    assert seat(waiting, replace(DAVE, covers=(away(ALICE, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(DAVE, covers=(away(ALICE, users("dave")),)), 0) is None
 
 
 # R40, R48
 def test_nobody_stands_in_who_was_not_named_or_may_not_decide() -> None:
     waiting, covered = pending(TWO_OF_FINANCE), (away(ALICE, users("dave", "vic")),)
-    assert seat(waiting, replace(CAROL, covers=covered), 0) is None
-    assert seat(waiting, replace(VIEWER, covers=covered), 0) is None
-    assert seat(waiting, replace(DAVE, covers=(away(CAROL, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(CAROL, covers=covered), 0) is None
+    assert effective_voter(waiting, replace(VIEWER, covers=covered), 0) is None
+    assert effective_voter(waiting, replace(DAVE, covers=(away(CAROL, users("dave")),)), 0) is None
 
 
 # R40
 def test_a_delegation_gives_no_more_than_its_maker_has() -> None:
     waiting = delegated(pending(TWO_STAGES), ALICE, users("dave"))
-    assert seat(waiting, DAVE, 0) == "alice"
-    assert seat(waiting, DAVE, 1) is None
-    assert seat(waiting, Reviewer("ulf", "reviewer"), 0) is None
+    assert effective_voter(waiting, DAVE, 0) == "alice"
+    assert effective_voter(waiting, DAVE, 1) is None
+    assert effective_voter(waiting, Reviewer("ulf", "reviewer"), 0) is None
 
 
 # --- the stricter of two terms
@@ -310,7 +322,9 @@ CROWD = tuple(Reviewer(name, "reviewer", frozenset(teams)) for name, teams in TE
 def fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
     """Whether these people, each in one stage at most, would have been enough under these terms."""
     model = replace(pending(terms), escalated=climbed)
-    seats = [[by for by, _ in votes if seat(model, person(by), number)] for number in range(len(terms.stages))]
+    seats = [
+        [by for by, _ in votes if effective_voter(model, person(by), number)] for number in range(len(terms.stages))
+    ]
     return assignable(seats, [stage.quorum for stage in terms.stages])
 
 
@@ -345,7 +359,7 @@ def climbed(terms: Ask, elapsed: int) -> int:
 def test_what_satisfies_the_stricter_terms_satisfies_both(
     old: Ask, new: Ask, crowd: list[Reviewer], elapsed: int
 ) -> None:
-    both = stricter(old, new)
+    both = stricter_terms(old, new)
     approval = replace(pending(replace(both, decisions=KINDS)), escalated=climbed(both, elapsed))
     for reviewer in crowd:
         if approval.status == "pending":
@@ -359,7 +373,7 @@ def test_what_satisfies_the_stricter_terms_satisfies_both(
 # R50
 @given(asks, asks)
 def test_the_stricter_terms_loosen_nothing(old: Ask, new: Ask) -> None:
-    for both in (stricter(old, new), stricter(new, old)):
+    for both in (stricter_terms(old, new), stricter_terms(new, old)):
         assert both.exclude == old.exclude | new.exclude
         assert set(both.decisions) == set(old.decisions) & set(new.decisions)
         assert both.start_within == min(old.start_within, new.start_within)
@@ -367,14 +381,14 @@ def test_the_stricter_terms_loosen_nothing(old: Ask, new: Ask) -> None:
         assert both.priority in (old.priority, new.priority)
         assert "high" not in {old.priority, new.priority} or both.priority == "high"
         assert both.on_expiry != "approve" or old.on_expiry == new.on_expiry == "approve"
-        assert quorum(pending(both)) >= max(quorum(pending(old)), quorum(pending(new)))
-    assert (stricter(old, new).expires_in, stricter(old, new).remind) == (old.expires_in, old.remind)
+        assert total_quorum(pending(both)) >= max(total_quorum(pending(old)), total_quorum(pending(new)))
+    assert (stricter_terms(old, new).expires_in, stricter_terms(old, new).remind) == (old.expires_in, old.remind)
 
 
 # R50
 @given(asks, asks)
 def test_the_stricter_terms_are_the_same_the_other_way_round_but_for_the_order_of_stages(old: Ask, new: Ask) -> None:
-    there, back = stricter(old, new), stricter(new, old)
+    there, back = stricter_terms(old, new), stricter_terms(new, old)
     assert sorted(map(repr, there.stages)) == sorted(map(repr, back.stages)) or equivalent(old, new)
     assert set(there.decisions) == set(back.decisions)
     assert there.exclude == back.exclude
@@ -382,13 +396,13 @@ def test_the_stricter_terms_are_the_same_the_other_way_round_but_for_the_order_o
 
 def equivalent(old: Ask, new: Ask) -> bool:
     """Each fulfils the other by the letter, as two spellings of the same people do."""
-    return stricter(old, new).stages == old.stages and stricter(new, old).stages == new.stages
+    return stricter_terms(old, new).stages == old.stages and stricter_terms(new, old).stages == new.stages
 
 
 # R50
 @given(asks)
 def test_terms_are_as_strict_as_themselves(terms: Ask) -> None:
-    assert stricter(terms, terms) == terms
+    assert stricter_terms(terms, terms) == terms
 
 
 # R50
@@ -406,19 +420,19 @@ def test_terms_are_as_strict_as_themselves(terms: Ask) -> None:
 def test_stages_that_imply_the_others_replace_them_and_others_are_added(
     old: Stage, new: Stage, expected: tuple[Stage, ...], rule: str
 ) -> None:
-    both = stricter(Ask("old", (old,)), Ask("new", (new,)))
+    both = stricter_terms(Ask("old", (old,)), Ask("new", (new,)))
     assert (both.stages, both.rule) == (expected, rule)
 
 
 # R28, R50
 def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
-    ladder = (Rung(10, LEGAL, ("pager",)), Rung(20, users("dave")))
+    ladder = (EscalationStep(10, LEGAL, ("pager",)), EscalationStep(20, users("dave")))
     old = Ask("old", (Stage(FINANCE),), ladder=ladder)
-    both = stricter(old, Ask("new", (Stage(FINANCE, 2),), ladder=ladder[1:]))
-    assert both.ladder == (Rung(10, People(), ("pager",)), ladder[1]), "it still reminds, at the same times"
+    both = stricter_terms(old, Ask("new", (Stage(FINANCE, 2),), ladder=ladder[1:]))
+    assert both.ladder == (EscalationStep(10, People(), ("pager",)), ladder[1]), "it still reminds, at the same times"
     climbed_up = replace(pending(both), escalated=2)
-    assert seat(climbed_up, CAROL, 0) is None
-    assert seat(climbed_up, DAVE, 0) == "dave"
+    assert effective_voter(climbed_up, CAROL, 0) is None
+    assert effective_voter(climbed_up, DAVE, 0) == "dave"
 
 
 # --- the stricter of two verdicts
@@ -443,7 +457,7 @@ def test_the_stricter_verdict_denies_before_it_asks_and_asks_before_it_allows(on
 def test_two_asks_become_terms_that_loosen_neither_and_can_be_rejected(one: Ask, other: Ask) -> None:
     both = stricter_verdict(one, other)
     assert isinstance(both, Ask)
-    joined = stricter(one, other)
+    joined = stricter_terms(one, other)
     assert (both.stages, both.exclude, both.ladder) == (joined.stages, joined.exclude, joined.ladder)
     assert set(both.decisions) - {"reject"} == set(joined.decisions) - {"reject"}
     assert "reject" in both.decisions or both.decisions == ("respond",)
@@ -526,7 +540,7 @@ def test_the_crowd_is_large_enough_to_fulfil_some_terms() -> None:
 
 def test_stages_that_are_there_already_are_not_added_again() -> None:
     finance, legal = Stage(FINANCE, 2), Stage(LEGAL)
-    both = stricter(Ask(stages=(finance,)), Ask(stages=(legal,)))
+    both = stricter_terms(Ask(stages=(finance,)), Ask(stages=(legal,)))
     assert both.stages == (finance, legal)
-    assert stricter(both, Ask(stages=(legal,))).stages == (finance, legal)
-    assert stricter(both, Ask(stages=(legal, legal))).stages == (finance, legal, legal)
+    assert stricter_terms(both, Ask(stages=(legal,))).stages == (finance, legal)
+    assert stricter_terms(both, Ask(stages=(legal, legal))).stages == (finance, legal, legal)

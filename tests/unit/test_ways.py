@@ -7,39 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from interlock.app.bootstrap import doors_of, names_of, wire
+from interlock.app.bootstrap import build_gate_and_inbox, build_services, known_names
 from interlock.app.workspaces import Workspaces
-from interlock.cli.doctor.channels import reaching, workspaces
+from interlock.cli.doctor.channels import check_channels, check_other_workspaces
 from interlock.config.load import load_settings
-from interlock.config.models import Channel, Escalation, Routing, Settings, WorkspaceSettings
+from interlock.config.models import ChannelSettings, EscalationSettings, RoutingSettings, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.delivery import Way, trial_of
+from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import User
-from interlock.notify.service import Reach, reach_of
-from interlock.notify.workspace_channels import reaching_of
+from interlock.notify.service import NotificationService, build_notification_service
+from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
-from interlock.server.logs import Log
-from interlock.storage.engine.metrics import Check
+from interlock.server.logs import JsonLogger
+from interlock.storage.engine.metrics import CheckResult
 
 SECRET = "xoxb-never-shown"
-SLACK = Channel("slack", {"token": SECRET, "signing_secret": "s" * 32})
-PAGER = Channel("pagerduty", {"routing_key": "k" * 32, "priorities": ["high"]})
+SLACK = ChannelSettings("slack", {"token": SECRET, "signing_secret": "s" * 32})
+PAGER = ChannelSettings("pagerduty", {"routing_key": "k" * 32, "priorities": ["high"]})
 PEOPLE = [
     User("ada", "admin", frozenset({"finance", "legal"})),
     User("eve", "viewer", frozenset({"gone"}), removed_at=1),
 ]
 ROUTED = Settings(
     channels={"chat": SLACK, "pager": PAGER, "spare": PAGER},
-    routing=Routing("chat", {"high": ("pager", "#urgent")}, {"finance": ("#finance-ops",)}),
-    escalation=Escalation(channel="pager"),
+    routing=RoutingSettings("chat", {"high": ("pager", "#urgent")}, {"finance": ("#finance-ops",)}),
+    escalation=EscalationSettings(channel="pager"),
 )
 
 
-async def told(settings: Settings, policy: str = "", people: list[User] = PEOPLE) -> list[Check]:
+async def told(settings: Settings, policy: str = "", people: list[User] = PEOPLE) -> list[CheckResult]:
     loaded = load_policy(policy, compile_condition).policy if policy else Policy()
-    return [line async for line in reaching(settings, people, loaded)]
+    return [line async for line in check_channels(settings, people, loaded)]
 
 
 async def test_the_page_alone_is_enough() -> None:
@@ -78,12 +78,12 @@ rules:
     ]
 
 
-MAIL = Channel("email", {"host": "smtp.example.com", "from": "interlock@example.com"})
+MAIL = ChannelSettings("email", {"host": "smtp.example.com", "from": "interlock@example.com"})
 
 
 async def test_who_may_decide_and_has_no_address_is_named_where_mails_are_sent() -> None:  # R26
     people = [User(f"p{number:02}", "reviewer") for number in range(12)] + [User("vic", "viewer")]
-    mailed = Settings(channels={"mail": MAIL}, routing=Routing("mail"))
+    mailed = Settings(channels={"mail": MAIL}, routing=RoutingSettings("mail"))
     [warning] = [line for line in await told(mailed, people=people) if line.state == "warn"]
     assert warning.found.startswith("p00, p01, ")
     assert warning.found.endswith("p09 and 2 more may decide and cannot be told by mail")
@@ -93,7 +93,7 @@ async def test_who_may_decide_and_has_no_address_is_named_where_mails_are_sent()
 
 
 async def test_a_channel_that_cannot_be_right_is_told_first() -> None:
-    wrong = Settings(channels={"chat": Channel("slack", {"tokn": "x"}), "pager": PAGER})
+    wrong = Settings(channels={"chat": ChannelSettings("slack", {"tokn": "x"}), "pager": PAGER})
     lines = await told(wrong)
     assert [(line.state, 'There is no setting "tokn"'.lower() in line.found.lower()) for line in lines] == [
         ("fail", True)
@@ -108,15 +108,15 @@ async def test_the_doctor_accepts_the_examples_of_the_page(tmp_path: Path) -> No
     (tmp_path / "interlock.yaml").write_text(config)
     environ = {"SLACK_TOKEN": SECRET, "SLACK_SECRET": "s" * 32, "PAGERDUTY_KEY": "k" * 32}
     settings = load_settings(tmp_path / "interlock.yaml", environ)
-    loaded = load_policy(policy, compile_condition, names_of([], reaching_of(settings)))
+    loaded = load_policy(policy, compile_condition, known_names([], policy_load_options(settings)))
     assert loaded.warnings == ()
     ada = User("ada", "admin", frozenset({"finance"}), "ada@example.com")
-    lines = [line async for line in reaching(settings, [ada], loaded.policy)]
+    lines = [line async for line in check_channels(settings, [ada], loaded.policy)]
     assert [line for line in lines if line.state != "ok"] == []
     assert "pager (pagerduty): the priority high; escalation by the rule transfers climb" in [x.found for x in lines]
 
 
-NOBODY = Settings(channels={"pager": PAGER}, routing=Routing("pager"))
+NOBODY = Settings(channels={"pager": PAGER}, routing=RoutingSettings("pager"))
 
 
 async def test_what_would_reach_nobody_fails() -> None:  # R26
@@ -124,10 +124,10 @@ async def test_what_would_reach_nobody_fails() -> None:  # R26
     assert fails == ["no channel of pager takes the priority low", "no channel of pager takes the priority medium"]
 
 
-def reach(folder: Path, settings: Settings) -> Reach:
-    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
-    opened = Workspaces(store, lambda policy: doors_of(store, policy), {}, reaching_of(settings))
-    return reach_of(settings, store, opened, Log(store.clock, "none", lambda _: None))
+def reach(folder: Path, settings: Settings) -> NotificationService:
+    store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
+    opened = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), {}, policy_load_options(settings))
+    return build_notification_service(settings, store, opened, JsonLogger(store.clock, "none", lambda _: None))
 
 
 def test_nothing_starts_while_some_calls_would_reach_nobody(tmp_path: Path) -> None:  # R26
@@ -140,20 +140,20 @@ def test_a_kind_that_there_is_not_is_told_with_the_channel() -> None:
     with pytest.raises(
         Misconfigured, match='The channel "chat": there is no kind of channel "slak"; did you mean slack'
     ):
-        reaching_of(Settings(channels={"chat": Channel("slak")}))
+        policy_load_options(Settings(channels={"chat": ChannelSettings("slak")}))
 
 
-HOOK = Channel("webhook", {"url": "https://hooks.example/x", "secret": f"whsec_{'A' * 44}"})
+HOOK = ChannelSettings("webhook", {"url": "https://hooks.example/x", "secret": f"whsec_{'A' * 44}"})
 TWO = Settings(
     channels={"pager": SLACK},
-    routing=Routing("pager"),
-    escalation=Escalation(channel="pager"),
-    workspaces={"lab": WorkspaceSettings({"hook": HOOK}, Routing("hook")), "bare": WorkspaceSettings()},
+    routing=RoutingSettings("pager"),
+    escalation=EscalationSettings(channel="pager"),
+    workspaces={"lab": WorkspaceSettings({"hook": HOOK}, RoutingSettings("hook")), "bare": WorkspaceSettings()},
 )
 
 
 async def told_of_all(settings: Settings, known: list[str] | None = None) -> list[tuple[str, str]]:
-    return [(line.state, line.found) async for line in workspaces(settings, "default", known)]
+    return [(line.state, line.found) async for line in check_other_workspaces(settings, "default", known)]
 
 
 async def test_the_doctor_names_workspaces_that_have_their_inbox_only() -> None:  # R60
@@ -174,7 +174,7 @@ async def test_the_doctor_names_a_workspace_that_is_not_there() -> None:  # R60
 async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> None:  # R60
     more = {"url": "https://hooks.example/x", "secrets": [f"whsec_{'B' * 44}", HOOK.settings["secret"]]}
     both = Settings(
-        channels={"h": HOOK, "i": HOOK}, workspaces={"lab": WorkspaceSettings({"k": Channel("webhook", more)})}
+        channels={"h": HOOK, "i": HOOK}, workspaces={"lab": WorkspaceSettings({"k": ChannelSettings("webhook", more)})}
     )
     found = await told_of_all(both)
     assert found[-1] == ("warn", "default/h, default/i, lab/k have the same secret")
@@ -182,7 +182,7 @@ async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> 
 
 
 async def test_channels_of_any_workspace_are_right_or_nothing_starts(tmp_path: Path) -> None:  # R60
-    wrong = Settings(workspaces={"lab": WorkspaceSettings({"chat": Channel("slack", {"tokn": "x"})})})
+    wrong = Settings(workspaces={"lab": WorkspaceSettings({"chat": ChannelSettings("slack", {"tokn": "x"})})})
     [(_, found)] = [each for each in await told_of_all(wrong) if each[0] == "fail"]
     assert found.startswith('lab: The channel "chat": there is no setting "tokn"')
     with pytest.raises(Misconfigured, match='The workspace lab: The channel "chat": there is no setting "tokn"'):
@@ -205,16 +205,19 @@ def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_pat
     made = reach(tmp_path, Settings(channels={"mail": MAIL}, workspaces={"lab": WorkspaceSettings({"post": MAIL})}))
     able = [("default", "mail"), ("lab", "post")]
     for workspace, channel in (*able, ("default", "post"), ("lab", "mail"), ("zebra", "mail")):
-        delivery = trial_of(workspace, "one", Way(channel, "", "ada"), "ada", 0)
+        delivery = make_test_delivery(workspace, "one", DeliveryTarget(channel, "", "ada"), "ada", 0)
         assert (made.proving(delivery) is not None) == ((workspace, channel) in able)
 
 
 def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
-    assert reaching_of(TWO, "lab").channels == {"dashboard", "hook"}
-    assert (reaching_of(TWO, "zebra").channels, reaching_of(TWO, "zebra").places) == ({"dashboard"}, False)
+    assert policy_load_options(TWO, "lab").channels == {"dashboard", "hook"}
+    assert (policy_load_options(TWO, "zebra").channels, policy_load_options(TWO, "zebra").places) == (
+        {"dashboard"},
+        False,
+    )
 
 
 def test_a_policy_knows_the_channels_once_there_are_some() -> None:
-    assert (reaching_of(Settings()).channels, reaching_of(Settings()).places) == (None, True)
-    assert reaching_of(ROUTED).channels == {"dashboard", "chat", "pager", "spare"}
-    assert (reaching_of(ROUTED).places, reaching_of(NOBODY).places) == (True, False)
+    assert (policy_load_options(Settings()).channels, policy_load_options(Settings()).places) == (None, True)
+    assert policy_load_options(ROUTED).channels == {"dashboard", "chat", "pager", "spare"}
+    assert (policy_load_options(ROUTED).places, policy_load_options(NOBODY).places) == (True, False)

@@ -14,15 +14,22 @@ from typing import TypeVar
 
 from interlock.accounts import codes, keys, members
 from interlock.accounts.leaving import UserChange
-from interlock.accounts.lookups import Found, Lookups, network, no_key, of_key, of_session
-from interlock.accounts.passwords import Hashing, check_password, hash_password, is_password
+from interlock.accounts.lookups import (
+    CacheablePrincipal,
+    PrincipalCache,
+    client_network,
+    invalid_key_error,
+    key_principal,
+    session_principal,
+)
+from interlock.accounts.passwords import HashingPool, check_password, hash_password, verify_password
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
 from interlock.core.identity import (
     ADMIN,
     AGENT,
-    Bindings,
-    Key,
-    Link,
+    ApiKey,
+    KeyBindings,
+    OneTimeLink,
     Principal,
     check_email,
     check_names,
@@ -31,21 +38,21 @@ from interlock.core.identity import (
     check_workspace,
     is_name,
 )
-from interlock.core.ledger.event import TIME, Event
+from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.policy.policy import People
-from interlock.core.ports import AccountStore, Book, Clock, Trace, User
-from interlock.core.rate_limit import Attempts
+from interlock.core.ports import AccountStore, AccountTransaction, Clock, Trace, User
+from interlock.core.rate_limit import AttemptLimiter
 from interlock.core.removal import RemovalEffects
 
 T = TypeVar("T")
 HOUR = 3_600_000
-SESSION = 7 * 24 * HOUR  # milliseconds that somebody stays signed in
-ANSWERS = 24 * HOUR  # milliseconds that an answer is given again
-KEPT = 1_000  # milliseconds for which what was found counts without another look
-USED = 60_000  # milliseconds between two notes of when a key was used
-LOT = 500  # rows that one sweep deletes of each kind
-OF_A_NAME, OF_AN_ADDRESS = 5, 20  # sign-ins that may fail within a minute
-LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # none that is taken for another
+SESSION_LIFETIME = 7 * 24 * HOUR  # milliseconds that somebody stays signed in
+IDEMPOTENCY_RETENTION = 24 * HOUR  # milliseconds that an answer is given again
+CACHE_TTL = 1_000  # milliseconds for which what was found counts without another look
+KEY_USE_INTERVAL = 60_000  # milliseconds between two notes of when a key was used
+CLEANUP_BATCH = 500  # rows that one sweep deletes of each kind
+MAX_FAILURES_PER_NAME, MAX_FAILURES_PER_ADDRESS = 5, 20  # sign-ins that may fail within a minute
+KEY_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # none that is taken for another
 NO_TEAMS: frozenset[str] = frozenset()
 
 _KEY = re.compile(r"(ilk_[a-z0-9]{8})_[A-Za-z0-9_-]{43}")
@@ -58,14 +65,14 @@ class Accounts:
     def __init__(self, store: AccountStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._found = Lookups(clock)
-        self._names = Attempts(OF_A_NAME)
-        self._addresses = Attempts(OF_AN_ADDRESS)
-        self._codes = Attempts(codes.MOST, codes.LIVES)
-        self._all_codes = Attempts(codes.ALL, codes.LIVES)
-        self._noted = Attempts(1, 1_000)
-        self._used = Attempts(1, USED)
-        self._hashing = Hashing()
+        self._found = PrincipalCache(clock)
+        self._names = AttemptLimiter(MAX_FAILURES_PER_NAME)
+        self._addresses = AttemptLimiter(MAX_FAILURES_PER_ADDRESS)
+        self._codes = AttemptLimiter(codes.MAX_CODES_PER_ADDRESS, codes.CODE_LIFETIME)
+        self._all_codes = AttemptLimiter(codes.MAX_CODES_PER_PERSON, codes.CODE_LIFETIME)
+        self._noted = AttemptLimiter(1, 1_000)
+        self._used = AttemptLimiter(1, KEY_USE_INTERVAL)
+        self._hashing = HashingPool()
         self._trace: Trace = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -78,10 +85,10 @@ class Accounts:
         role: str,
         author: str,
         user: str = "",
-        bindings: Bindings = Bindings(),  # noqa: B008  frozen
+        bindings: KeyBindings = KeyBindings(),  # noqa: B008  frozen
         lasts: int | None = None,
         until: int | None = None,
-    ) -> tuple[Key, str]:
+    ) -> tuple[ApiKey, str]:
         """The key itself is given once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace, name, role, author, user, bindings)
@@ -100,18 +107,18 @@ class Accounts:
         overlap: int = 24 * HOUR,
         lasts: int | None = None,
         until: int | None = None,
-    ) -> tuple[Key, str]:
+    ) -> tuple[ApiKey, str]:
         """A new key in place of another, which ends after the overlap."""
         new_id, secret = _new_key()
-        new = Key(new_id, workspace, "", "", "", author, 0)
+        new = ApiKey(new_id, workspace, "", "", "", author, 0)
         kept = digest(secret)
         made = await self._change(workspace, lambda book: keys.rotate(book, key_id, new, overlap, lasts, kept, until))
         return made, secret
 
-    async def keys(self, workspace: str) -> Sequence[Key]:
+    async def keys(self, workspace: str) -> Sequence[ApiKey]:
         return await self._store.keys(workspace)
 
-    async def revoke_key(self, workspace: str, key_id: str, author: str) -> Key:
+    async def revoke_key(self, workspace: str, key_id: str, author: str) -> ApiKey:
         return await self._change(workspace, lambda book: keys.revoke(book, key_id, author))
 
     async def by_key(self, secret: str) -> Principal:
@@ -122,17 +129,17 @@ class Accounts:
     def remembered(self) -> int:
         return len(self._found)
 
-    async def _look_for_key(self, secret: str, hashed: str) -> Found:
+    async def _look_for_key(self, secret: str, hashed: str) -> CacheablePrincipal:
         shape = _KEY.fullmatch(secret)
         found = await self._store.key(shape[1]) if shape else None
         if found is None or not hmac.compare_digest(found[1], hashed):
-            raise no_key()
+            raise invalid_key_error()
         (key, _, person), now = found, self._clock()
-        principal = of_key(key, person, now)
-        if (key.used_at is None or now - key.used_at >= USED) and not self._used.wait(key.id, now):
+        principal = key_principal(key, person, now)
+        if (key.used_at is None or now - key.used_at >= KEY_USE_INTERVAL) and not self._used.wait(key.id, now):
             self._used.begin(key.id, now)
             self._later(self._store.touch_key(key.workspace, key.id, now))
-        return principal, now + KEPT if key.expires_at is None else min(now + KEPT, key.expires_at)
+        return principal, now + CACHE_TTL if key.expires_at is None else min(now + CACHE_TTL, key.expires_at)
 
     # People
 
@@ -216,16 +223,16 @@ class Accounts:
 
     async def _prove(self, workspace: str, name: str, password: str, address: str) -> str:
         """What argon2 made of the password, if it is the right one."""
-        who, where, now = digest(f"{workspace}\n{name}"), network(address), self._clock()
+        who, where, now = digest(f"{workspace}\n{name}"), client_network(address), self._clock()
         wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
         self._names.begin(who, now)
         self._addresses.begin(where, now)
         known = await self._store.password(workspace, name) if is_name(name) and is_name(workspace) else ""
-        if not await self._hashing(is_password, password, known):
+        if not await self._hashing(verify_password, password, known):
             self._later(self._note_failure(workspace, name, where))
-            raise _no_password()
+            raise _wrong_password_error()
         self._names.succeeded(who)
         self._addresses.succeeded(where)
         return known
@@ -242,19 +249,19 @@ class Accounts:
             raise InvalidRequest("The provider did not say who this is.")
         _check_person(name, role or ADMIN, teams, email)
         user = User(name, role, teams, email)
-        return await self._begin(workspace, lambda book, new: members.vouched(book, subject, user, new))
+        return await self._begin(workspace, lambda book, new: members.sign_in_by_subject(book, subject, user, new))
 
     async def by_session(self, token: str) -> Principal:
         hashed = digest(token)
         return self._found.get(hashed) or await self._found.look(hashed, lambda: self._look_for_session(token, hashed))
 
-    async def _look_for_session(self, token: str, hashed: str) -> Found:
+    async def _look_for_session(self, token: str, hashed: str) -> CacheablePrincipal:
         found = await self._store.session(hashed) if _TOKEN.fullmatch(token) else None
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
             raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
-        principal = of_session(found[1], found[0].workspace, hashed, found[0].created_at)
-        return principal, min(now + KEPT, found[0].expires_at)
+        principal = session_principal(found[1], found[0].workspace, hashed, found[0].created_at)
+        return principal, min(now + CACHE_TTL, found[0].expires_at)
 
     async def sign_out(self, token: str) -> None:
         """Changes nothing if nobody is signed in with this token."""
@@ -285,15 +292,15 @@ class Accounts:
         if not (user or role):
             raise InvalidRequest("Say for whom the link is: a person, or a role.")
         token = secrets.token_urlsafe(32)
-        link = Link(workspace, user, role, teams, author, 0)
+        link = OneTimeLink(workspace, user, role, teams, author, 0)
         await self._change(workspace, lambda book: members.add_link(book, link, lasts, digest(token)))
         return token
 
-    async def link(self, token: str) -> Link:
+    async def link(self, token: str) -> OneTimeLink:
         """Looks, and spends nothing."""
         link = await self._store.link(digest(token)) if _TOKEN.fullmatch(token) else None
         if link is None or link.expires_at <= self._clock():
-            raise members.no_link()
+            raise members.invalid_link_error()
         return link
 
     async def use_link(self, token: str, name: str = "", password: str = "") -> tuple[Principal, str]:
@@ -308,49 +315,53 @@ class Accounts:
 
     # Codes that are sent to an address
 
-    async def add_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> bool:
+    async def add_code(self, workspace: str, person: str, code: codes.SignInCode, address: str = "") -> bool:
         """False if this person was sent enough of them for now, or is not there."""
         who, now = digest(f"{workspace}\n{person}"), self._clock()
-        here = f"{who}\n{network(address)}"
+        here = f"{who}\n{client_network(address)}"
         if self._codes.wait(here, now) or self._all_codes.wait(who, now):
             return False
         self._codes.begin(here, now)
         self._all_codes.begin(who, now)
         return await self._change(workspace, lambda book: codes.add(book, person, code, digest))
 
-    async def use_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> tuple[Principal, str]:
+    async def use_code(
+        self, workspace: str, person: str, code: codes.SignInCode, address: str = ""
+    ) -> tuple[Principal, str]:
         """Spends the code, or a try. What is wrong with it is not told."""
-        where, now = network(address), self._clock()
+        where, now = client_network(address), self._clock()
         wait = self._addresses.wait(where, now) if where else 0
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
         self._addresses.begin(where, now)
         token = secrets.token_urlsafe(32)
-        new = members.New(digest(token), codes.SESSION)
+        new = members.NewSession(digest(token), codes.SESSION_LIFETIME)
         user = await self._change(workspace, lambda book: codes.use(book, person, code, digest, new))
         if user is None:
             self._later(self._note_failure(workspace, person, where))
-            raise codes.no_code()
+            raise codes.invalid_code_error()
         self._addresses.succeeded(where)
-        return of_session(user, workspace, new.digest, self._clock()), token
+        return session_principal(user, workspace, new.digest, self._clock()), token
 
     # Time
 
     async def sweep(self) -> int:
         """Deletes some of what has ended: sessions, links, old answers. Gives how many rows; more may be left."""
         now = self._clock()
-        return await self._store.tidy(now, now - ANSWERS, LOT)
+        return await self._store.tidy(now, now - IDEMPOTENCY_RETENTION, CLEANUP_BATCH)
 
     async def settle(self) -> None:
         """Waits for what is written aside: when a key was used, and which sign-ins failed."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
-    async def _begin(self, workspace: str, step: Callable[[Book, members.New], User]) -> tuple[Principal, str]:
+    async def _begin(
+        self, workspace: str, step: Callable[[AccountTransaction, members.NewSession], User]
+    ) -> tuple[Principal, str]:
         token = secrets.token_urlsafe(32)
-        new = members.New(digest(token), SESSION)
+        new = members.NewSession(digest(token), SESSION_LIFETIME)
         user = await self._change(workspace, lambda book: step(book, new))
-        return of_session(user, workspace, new.digest, self._clock()), token
+        return session_principal(user, workspace, new.digest, self._clock()), token
 
     def traced(self, trace: Trace) -> Accounts:
         """The same, for an author who came so: what they change says it."""
@@ -358,7 +369,7 @@ class Accounts:
         other._trace = trace
         return other
 
-    async def _change(self, workspace: str, step: Callable[[Book], T]) -> T:
+    async def _change(self, workspace: str, step: Callable[[AccountTransaction], T]) -> T:
         try:
             return await self._store.change(workspace, step, self._trace)
         finally:
@@ -372,18 +383,18 @@ class Accounts:
         if users and not self._noted.wait(slot, now):
             self._noted.begin(slot, now)
             content = {"name": name if is_name(name) else "", "address": where}
-            event = Event("sign_in_failed", TIME, {}, "", content)
+            event = Event("sign_in_failed", SYSTEM_ACTOR, {}, "", content)
             await self._store.change(workspace, lambda book: book.tell(event))
 
     def _later(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.get_running_loop().create_task(_quietly(work))
+        task = asyncio.get_running_loop().create_task(_ignore_errors(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
 def _new_key() -> tuple[str, str]:
     """Its id, and the key itself."""
-    key_id = "ilk_" + "".join(secrets.choice(LETTERS) for _ in range(8))
+    key_id = "ilk_" + "".join(secrets.choice(KEY_ALPHABET) for _ in range(8))
     return key_id, f"{key_id}_{secrets.token_urlsafe(32)}"
 
 
@@ -401,10 +412,10 @@ def _check_person(name: str, role: str, teams: frozenset[str], email: str) -> No
     check_email(email)
 
 
-def _no_password() -> Unauthenticated:
+def _wrong_password_error() -> Unauthenticated:
     return Unauthenticated("The name or the password is wrong. Try again, or ask an admin for a sign-in link.")
 
 
-async def _quietly(work: Coroutine[object, object, None]) -> None:
+async def _ignore_errors(work: Coroutine[object, object, None]) -> None:
     with suppress(Error):  # the database is in trouble, and others are told so
         await work

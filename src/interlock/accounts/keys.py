@@ -11,27 +11,27 @@ from interlock.core.identity import (
     AGENT,
     ANY_REQUESTER,
     NO_REQUESTER,
-    Bindings,
-    Key,
+    ApiKey,
+    KeyBindings,
     check_bindings,
     check_name,
     check_person_name,
     check_role,
-    lesser,
+    lesser_role,
 )
 from interlock.core.ledger.event import Event
-from interlock.core.ledger.expected_tables import key_sha256, user_changed
+from interlock.core.ledger.expected_tables import key_sha256, user_changed_event
 from interlock.core.names import differs_only_in_case
-from interlock.core.ports import Book, User
+from interlock.core.ports import AccountTransaction, User
 
 DAY = 24 * 3_600_000
-OF_PEOPLE = 90 * DAY  # milliseconds that a person's key lasts unless something else is said
-NEVER = -1  # for a key that does not end by itself
-LONGEST = 10 * 366 * DAY
+PERSONAL_KEY_LIFETIME = 90 * DAY  # milliseconds that a person's key lasts unless something else is said
+NEVER_EXPIRES = -1  # for a key that does not end by itself
+MAX_LIFETIME = 10 * 366 * DAY
 MAX_COMMAND = 1_000  # characters of a command in a message
 
 
-def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: str, bindings: Bindings) -> Key:
+def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: str, bindings: KeyBindings) -> ApiKey:
     """What was asked for, if it fits together; only an agent's key may be nobody's."""
     check_role(role)
     check_name(name)
@@ -43,84 +43,101 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
     if person:
         check_person_name(person)
     requester = (person or bindings.requester) if role == AGENT else ""
-    key = Key(key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester)
+    key = ApiKey(
+        key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester
+    )
     return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
 
 
-def add(book: Book, key: Key, lasts: int | None, digest: str, *, adds_person: bool, until: int | None = None) -> Key:
+def add(
+    book: AccountTransaction,
+    key: ApiKey,
+    lasts: int | None,
+    digest: str,
+    *,
+    adds_person: bool,
+    until: int | None = None,
+) -> ApiKey:
     """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
     if book.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
     user = book.user(key.person) if key.person else None
     if user is not None and user.removed_at is not None:
         raise Conflict(f"{user.name} was removed. Add them again first: interlock users add {user.name}")
-    if user is not None and lesser(key.role, user.role) != key.role:
+    if user is not None and lesser_role(key.role, user.role) != key.role:
         raise InvalidRequest(
-            f"{user.name} is a {user.role}, so a key of theirs cannot be for {_a(key.role)}. Change their role first."
+            f"{user.name} is a {user.role}, so a key of theirs cannot be for {_with_article(key.role)}. "
+            "Change their role first."
         )
     if key.person and user is None:
         if not adds_person:
-            raise _no_person(key.person, book)
+            raise _unknown_person_error(key.person, book)
         _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
-    made = replace(key, created_at=book.now, expires_at=_sooner(_end(book.now, key.role, lasts), until))
+    made = replace(key, created_at=book.now, expires_at=_earlier(_expiry(book.now, key.role, lasts), until))
     book.add_key(made, digest)
-    book.tell(Event("key_created", made.created_by, _facts(made, digest), "", {"name": made.name}))
+    book.tell(Event("key_created", made.created_by, _key_facts(made, digest), "", {"name": made.name}))
     return made
 
 
-def revoke(book: Book, key_id: str, author: str) -> Key:
+def revoke(book: AccountTransaction, key_id: str, author: str) -> ApiKey:
     """A second time it changes nothing."""
-    key = _there(book, key_id)
+    key = _require_key(book, key_id)
     if key.revoked_at is not None:
         return key
-    end(book, key, author)
+    write_revocation(book, key, author)
     return replace(key, revoked_at=book.now)
 
 
 def rotate(
-    book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, digest: str, until: int | None = None
-) -> Key:
+    book: AccountTransaction,
+    key_id: str,
+    new: ApiKey,
+    overlap: int,
+    lasts: int | None,
+    digest: str,
+    until: int | None = None,
+) -> ApiKey:
     """A new key with the same bindings, that ends by `until`; the old one ends after the overlap, or when it would."""
-    old = _there(book, key_id)
+    old = _require_key(book, key_id)
     if not old.counts_at(book.now):
         raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
-    if not 0 <= overlap <= LONGEST:
+    if not 0 <= overlap <= MAX_LIFETIME:
         raise InvalidRequest("The overlap is a time from 0s on, such as 24h.")
     if lasts is None:
-        lasts = NEVER if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
-    expires_at = _sooner(_end(book.now, old.role, lasts), until)
+        lasts = NEVER_EXPIRES if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
+    expires_at = _earlier(_expiry(book.now, old.role, lasts), until)
     made = replace(old, id=new.id, created_by=new.created_by, created_at=book.now, used_at=None)
     made = replace(made, expires_at=expires_at, rotated_from=old.id, root=old.first)
     book.add_key(made, digest)
     ends = book.now + overlap if old.expires_at is None else min(book.now + overlap, old.expires_at)
     book.expire_key(old.id, ends)
-    data = {**_facts(made, digest), "replaces": old.id, "root": made.root, "replaced_until": ends}
+    data = {**_key_facts(made, digest), "replaces": old.id, "root": made.root, "replaced_until": ends}
     book.tell(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
     return made
 
 
-def end(book: Book, key: Key, author: str) -> None:
+def write_revocation(book: AccountTransaction, key: ApiKey, author: str) -> None:
     book.revoke_key(key.id)
     book.tell(Event("key_revoked", author, {"key": key.id, "user": key.person}))
 
 
-def end_personal(book: Book, person: str, author: str) -> int:
+def revoke_personal_keys(book: AccountTransaction, person: str, author: str) -> int:
     """Those with which they themselves come in; how many."""
     ended = [key for key in book.keys_of(person) if key.role != AGENT and key.revoked_at is None]
     for key in ended:
-        end(book, key, author)
+        write_revocation(book, key, author)
     return len(ended)
 
 
-def expired(key: Key) -> Unauthenticated:
+def expired_key_error(key: ApiKey) -> Unauthenticated:
     """For the holder of the whole key, whom refusals told of its bindings while it counted; never for anybody else."""
-    how = f"interlock keys create {' '.join(quote(word) for word in _options(key))}"
+    how = f"interlock keys create {' '.join(quote(word) for word in _create_options(key))}"
     if len(how) > MAX_COMMAND:
         how = f"interlock keys create, with what is listed for it in: interlock keys list --all --json ({key.id})"
     return Unauthenticated(f"This key has expired. Ask an admin for another: {how}", key_id=key.id)
 
 
-def _options(key: Key) -> list[str]:
+def _create_options(key: ApiKey) -> list[str]:
     """With which a key like this one is made."""
     given = [("--name", key.name), ("--role", key.role)]
     given += [("--agent", name) for name in key.agents] + [("--tool", pattern) for pattern in key.tools]
@@ -132,7 +149,7 @@ def _options(key: Key) -> list[str]:
     return [word for option, value in given if value for word in (option, value)]
 
 
-def _no_person(name: str, book: Book) -> InvalidRequest:
+def _unknown_person_error(name: str, book: AccountTransaction) -> InvalidRequest:
     """A misspelt name must not make an account for which the key then acts."""
     there = [user for user in book.users() if user.removed_at is None]
     same = [user.name for user in there if any(differs_only_in_case(name, each) for each in (user.name, user.email))]
@@ -142,38 +159,38 @@ def _no_person(name: str, book: Book) -> InvalidRequest:
     return InvalidRequest(f"There is no person {name!r} for whom this key could act.{hint} To add them: {how}")
 
 
-def _end(now: int, role: str, lasts: int | None) -> int | None:
+def _expiry(now: int, role: str, lasts: int | None) -> int | None:
     if lasts is None:
-        lasts = NEVER if role == AGENT else OF_PEOPLE
-    if lasts == NEVER:
+        lasts = NEVER_EXPIRES if role == AGENT else PERSONAL_KEY_LIFETIME
+    if lasts == NEVER_EXPIRES:
         return None
-    if not 0 < lasts <= LONGEST:
+    if not 0 < lasts <= MAX_LIFETIME:
         raise InvalidRequest("A key lasts for a while, and for ten years at most. Say never if it is to have no end.")
     return now + lasts
 
 
-def _sooner(end: int | None, until: int | None) -> int | None:
+def _earlier(end: int | None, until: int | None) -> int | None:
     return min((each for each in (end, until) if each is not None), default=None)
 
 
-def _facts(key: Key, digest: str) -> dict[str, object]:
+def _key_facts(key: ApiKey, digest: str) -> dict[str, object]:
     """What a key may do is structure: whoever checks the rows against the record needs it for ever."""
     bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester, "quotas": key.quotas}
     data = {"key": key.id, "role": key.role, "user": key.person, "expires_at": key.expires_at}
     return {**data, "sha256": key_sha256(digest), **{name: value for name, value in bound.items() if value}}
 
 
-def _there(book: Book, key_id: str) -> Key:
+def _require_key(book: AccountTransaction, key_id: str) -> ApiKey:
     key = book.key(key_id)
     if key is None:
         raise NotFound("There is no key with this id. See: interlock keys list", key_id=key_id)
     return key
 
 
-def _add_person(book: Book, user: User, author: str) -> None:
+def _add_person(book: AccountTransaction, user: User, author: str) -> None:
     book.save_user(user)
-    book.tell(user_changed(user, author))
+    book.tell(user_changed_event(user, author))
 
 
-def _a(role: str) -> str:
+def _with_article(role: str) -> str:
     return f"an {role}" if role[0] in "a" else f"a {role}"

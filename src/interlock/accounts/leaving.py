@@ -12,10 +12,10 @@ from interlock.core.decision import Reviewer
 from interlock.core.grant import Grant
 from interlock.core.identity import ADMIN
 from interlock.core.ledger.event import Change, Event, Moment
-from interlock.core.ports import Book, User
-from interlock.core.removal import RemovalEffects, Standing, outlives, withdraw, without
+from interlock.core.ports import AccountTransaction, User
+from interlock.core.removal import RemovalEffects, UpdatedMember, keeps_grant, withdraw_participation, without_person
 
-REASON = "Its maker was removed, or may do less than when they made it."
+REVOKE_REASON = "Its maker was removed, or may do less than when they made it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +26,28 @@ class UserChange:
     ended: RemovalEffects
 
 
-def of_removal(book: Book, name: str) -> RemovalEffects:
+def removal_effects(book: AccountTransaction, name: str) -> RemovalEffects:
     """What removing them would end; changes nothing."""
-    return _with_access(book, name, of_demotion(book, Standing(name)))
+    return _add_access_effects(book, name, demotion_effects(book, UpdatedMember(name)))
 
 
-def of_demotion(book: Book, who: Standing) -> RemovalEffects:
+def demotion_effects(book: AccountTransaction, who: UpdatedMember) -> RemovalEffects:
     """What they may not do any more with this role and these teams; changes nothing."""
-    return _ending(book, who, "").effects
+    return _find_lost_rights(book, who, "").effects
 
 
-def demote(book: Book, who: Standing, author: str) -> RemovalEffects:
+def demote(book: AccountTransaction, who: UpdatedMember, author: str) -> RemovalEffects:
     """Revokes their grants, and takes back votes and delegations of calls that are pending."""
-    ending = _ending(book, who, author)
+    ending = _find_lost_rights(book, who, author)
     by, moment = Reviewer(author, ADMIN, via="removal"), Moment(book.now)
     for grant in ending.grants:
-        book.save_grant(grants.revoke(grant, by, moment, REASON))
+        book.save_grant(grants.revoke(grant, by, moment, REVOKE_REASON))
     for approval, change in ending.withdrawn:
         book.save_approval(approval, change)
     return ending.effects
 
 
-def _with_access(book: Book, name: str, ended: RemovalEffects) -> RemovalEffects:
+def _add_access_effects(book: AccountTransaction, name: str, ended: RemovalEffects) -> RemovalEffects:
     """What they came in by, and who relies on them."""
     return replace(
         ended,
@@ -55,12 +55,12 @@ def _with_access(book: Book, name: str, ended: RemovalEffects) -> RemovalEffects
         sessions=len(book.sessions_of(name)),
         links=len({*book.links_of(name), *book.links_made_by(name)}),
         identities=len(book.identities_of(name)),
-        away=tuple(user.name for user in _relying(book, name)),
+        away=tuple(user.name for user in _people_delegating_to(book, name)),
         made_keys=tuple((key.id, key.name) for key in book.keys_made_by(name) if key.counts_at(book.now)),
     )
 
 
-class _Ending(NamedTuple):
+class _LostRights(NamedTuple):
     grants: list[Grant]
     withdrawn: list[tuple[Approval, Change[Approval]]]
 
@@ -74,17 +74,19 @@ class _Ending(NamedTuple):
         )
 
 
-def _ending(book: Book, who: Standing, author: str) -> _Ending:
+def _find_lost_rights(book: AccountTransaction, who: UpdatedMember, author: str) -> _LostRights:
     """Looked for once, since every pending call with an answer is read, under the lock."""
-    made = [each for each in book.grants_of(who.name) if grants.usable(each, book.now) and not outlives(each, who)]
-    changes = ((approval, withdraw(approval, who, author)) for approval in book.answered())
-    return _Ending(made, [(approval, change) for approval, change in changes if change is not None])
+    made = [
+        each for each in book.grants_of(who.name) if grants.is_usable(each, book.now) and not keeps_grant(each, who)
+    ]
+    changes = ((approval, withdraw_participation(approval, who, author)) for approval in book.answered())
+    return _LostRights(made, [(approval, change) for approval, change in changes if change is not None])
 
 
-def remove(book: Book, user: User, author: str) -> UserChange:
+def remove(book: AccountTransaction, user: User, author: str) -> UserChange:
     """All in one: what they came in by, what stands for them, and who relied on them."""
     name = user.name
-    ended = _with_access(book, name, demote(book, Standing(name), author))
+    ended = _add_access_effects(book, name, demote(book, UpdatedMember(name), author))
     gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
     book.save_user(gone)
     book.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again
@@ -92,25 +94,25 @@ def remove(book: Book, user: User, author: str) -> UserChange:
         book.end_session(digest)
     for key in book.keys_of(name):
         if key.revoked_at is None:
-            keys.end(book, key, author)
+            keys.write_revocation(book, key, author)
     for link in {*book.links_of(name), *book.links_made_by(name)}:
         book.spend_link(link)
     for channel, outside in book.identities_of(name):
         book.drop_identity(channel, outside)  # whoever gets this name later is somebody else
-    for other in _relying(book, name):
-        _rely_on_others(book, other, name, author)
+    for other in _people_delegating_to(book, name):
+        _remove_delegate(book, other, name, author)
     book.tell(Event("user_removed", author, {"user": name, "sessions": ended.sessions}))
     return UserChange(gone, ended)
 
 
-def _relying(book: Book, name: str) -> list[User]:
+def _people_delegating_to(book: AccountTransaction, name: str) -> list[User]:
     """Who is away and named them as a stand-in."""
     there = [user for user in book.users() if user.removed_at is None and user.name != name]
     return [user for user in there if user.away_to is not None and name in user.away_to.users]
 
 
-def _rely_on_others(book: Book, user: User, name: str, author: str) -> None:
-    left = replace(user, away_to=without(user.away_to, name))
+def _remove_delegate(book: AccountTransaction, user: User, name: str, author: str) -> None:
+    left = replace(user, away_to=without_person(user.away_to, name))
     book.save_user(left)
     to = None if left.away_to is None else {"users": sorted(left.away_to.users), "teams": sorted(left.away_to.teams)}
     data = {"user": user.name, "until": user.away_until}

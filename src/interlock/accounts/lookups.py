@@ -7,18 +7,18 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
-from interlock.accounts.keys import expired
-from interlock.accounts.members import session_mark
+from interlock.accounts.keys import expired_key_error
+from interlock.accounts.members import session_label
 from interlock.core.errors import Unauthenticated
-from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key, Principal, lesser
+from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, ApiKey, Principal, lesser_role
 from interlock.core.ports import Clock, User
 
-MOST = 10_000
-Found = tuple[Principal, int]  # until when it may be kept
-Look = Callable[[], Coroutine[object, object, Found]]
+MAX_CACHED = 10_000
+CacheablePrincipal = tuple[Principal, int]  # until when it may be kept
+LoadPrincipal = Callable[[], Coroutine[object, object, CacheablePrincipal]]
 
 
-class Lookups:
+class PrincipalCache:
     """Only what was found is kept, so that made-up secrets take no memory."""
 
     def __init__(self, clock: Clock) -> None:
@@ -38,7 +38,7 @@ class Lookups:
         self._changes += 1
         self._kept.clear()
 
-    async def look(self, digest: str, look: Look) -> Principal:
+    async def look(self, digest: str, look: LoadPrincipal) -> Principal:
         """Whoever comes with the same secret meanwhile waits for the same look, unless something changed since."""
         which = digest, self._changes
         task = self._looks.get(which)
@@ -47,11 +47,11 @@ class Lookups:
             task.add_done_callback(lambda done: self._looked(which, done))
         return await asyncio.shield(task)
 
-    async def _look(self, digest: str, look: Look) -> Principal:
+    async def _look(self, digest: str, look: LoadPrincipal) -> Principal:
         before = self._changes
         principal, until = await look()
         if before == self._changes:  # else this may be what was there before the change
-            if len(self._kept) >= MOST:
+            if len(self._kept) >= MAX_CACHED:
                 self._kept.clear()
             self._kept[digest] = principal, self._clock(), until
         return principal
@@ -62,37 +62,37 @@ class Lookups:
             task.exception()  # everybody who waited may have given up
 
 
-def of_key(key: Key, person: User | None, now: int) -> Principal:
+def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
     if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
-        raise no_key()
+        raise invalid_key_error()
     if not key.counts_at(now):
-        raise expired(key)
+        raise expired_key_error(key)
     if key.role == AGENT:
-        return _of_agent(key)
+        return _agent_principal(key)
     if person is None:  # no such key is made
-        raise no_key()
-    role = lesser(key.role, person.role)
+        raise invalid_key_error()
+    role = lesser_role(key.role, person.role)
     proven = Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
     return replace(proven, person_role=person.role, expires_at=key.expires_at)
 
 
-def _of_agent(key: Key) -> Principal:
+def _agent_principal(key: ApiKey) -> Principal:
     if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
-        raise no_key()
+        raise invalid_key_error()
     bound = (key.agents, key.tools, key.requester, key.first, key.per_minute, key.pending)
     return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, *bound)
 
 
-def of_session(user: User, workspace: str, hashed: str, since: int) -> Principal:
-    mark = session_mark(hashed)
+def session_principal(user: User, workspace: str, hashed: str, since: int) -> Principal:
+    mark = session_label(hashed)
     return Principal(workspace, user.name, user.role, user.teams, "web", mark, signed_in_at=since)
 
 
-def no_key() -> Unauthenticated:
+def invalid_key_error() -> Unauthenticated:
     return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
 
 
-def network(address: str) -> str:
+def client_network(address: str) -> str:
     """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
     try:
         parsed = ip_address(address)

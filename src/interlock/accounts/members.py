@@ -9,18 +9,18 @@ from typing import Any
 from interlock.accounts import keys, leaving
 from interlock.accounts.leaving import UserChange
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
-from interlock.core.identity import ADMIN, Link, Session, check_person_name
-from interlock.core.ledger.event import TIME, Event
-from interlock.core.ledger.expected_tables import user_changed
+from interlock.core.identity import ADMIN, OneTimeLink, UserSession, check_person_name
+from interlock.core.ledger.event import SYSTEM_ACTOR, Event
+from interlock.core.ledger.expected_tables import user_changed_event
 from interlock.core.policy.policy import People
-from interlock.core.ports import Book, User
-from interlock.core.removal import RemovalEffects, Standing
+from interlock.core.ports import AccountTransaction, User
+from interlock.core.removal import RemovalEffects, UpdatedMember
 
-SESSIONS = 100  # of one person; a further one ends the oldest
+MAX_SESSIONS = 100  # of one person; a further one ends the oldest
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewSession:
     """The session that is to begin: the digest of its token, and how long it lasts."""
 
     digest: str
@@ -34,7 +34,7 @@ def admins(users: Sequence[User]) -> list[str]:
     return [user.name for user in users if user.role == ADMIN and user.removed_at is None]
 
 
-def add_user(book: Book, user: User, author: str) -> User:
+def add_user(book: AccountTransaction, user: User, author: str) -> User:
     known = book.user(user.name)
     if known is not None and known.removed_at is None:
         raise Conflict(f"{user.name} is there already. Change them, or choose another name.", user=user.name)
@@ -43,43 +43,45 @@ def add_user(book: Book, user: User, author: str) -> User:
     return user
 
 
-def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None) -> UserChange:
+def change_user(
+    book: AccountTransaction, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None
+) -> UserChange:
     """What they may not do any more ends with it."""
-    user = _as_seen(there(book, name), seen)
+    user = _check_unchanged(require_user(book, name), seen)
     changed = replace(user, **changes)
     if changed.role != ADMIN:
         _keep_an_admin(book, user)
     if changed == user:
         return UserChange(user, RemovalEffects())
     _save(book, changed, author)
-    if _stands_as_before(user, changed):
+    if _has_same_rights(user, changed):
         return UserChange(changed, RemovalEffects())
-    return UserChange(changed, leaving.demote(book, Standing(name, changed.role, changed.teams), author))
+    return UserChange(changed, leaving.demote(book, UpdatedMember(name, changed.role, changed.teams), author))
 
 
-def remove_user(book: Book, name: str, author: str, seen: User | None = None) -> UserChange:
-    user = _as_seen(there(book, name), seen)
+def remove_user(book: AccountTransaction, name: str, author: str, seen: User | None = None) -> UserChange:
+    user = _check_unchanged(require_user(book, name), seen)
     _keep_an_admin(book, user)
     return leaving.remove(book, user, author)
 
 
-def preview(book: Book, name: str, changes: Mapping[str, Any] | None) -> RemovalEffects:
+def preview(book: AccountTransaction, name: str, changes: Mapping[str, Any] | None) -> RemovalEffects:
     """What a removal would end, or these changes; nothing is changed."""
-    user = there(book, name)
+    user = require_user(book, name)
     if changes is None:
-        return leaving.of_removal(book, name)
+        return leaving.removal_effects(book, name)
     changed = replace(user, **changes)
-    if _stands_as_before(user, changed):
+    if _has_same_rights(user, changed):
         return RemovalEffects()
-    return leaving.of_demotion(book, Standing(name, changed.role, changed.teams))
+    return leaving.demotion_effects(book, UpdatedMember(name, changed.role, changed.teams))
 
 
-def set_away(book: Book, name: str, until: int | None, to: People | None, author: str) -> User:
+def set_away(book: AccountTransaction, name: str, until: int | None, to: People | None, author: str) -> User:
     if until is not None and until <= book.now:
         raise InvalidRequest("The time until which somebody is away has to lie ahead.")
     if to is not None and not (to.users or to.teams):
         raise InvalidRequest("Say who decides meanwhile: people or teams.")
-    user = replace(there(book, name), away_until=until, away_to=to if until is not None else None)
+    user = replace(require_user(book, name), away_until=until, away_to=to if until is not None else None)
     book.save_user(user)
     content = None
     if user.away_to is not None:
@@ -88,7 +90,7 @@ def set_away(book: Book, name: str, until: int | None, to: People | None, author
     return user
 
 
-def there(book: Book, name: str) -> User:
+def require_user(book: AccountTransaction, name: str) -> User:
     user = book.user(name)
     if user is None or user.removed_at is not None:
         raise NotFound(f"There is nobody called {name} here. See: interlock users list", user=name)
@@ -98,45 +100,45 @@ def there(book: Book, name: str) -> User:
 # Passwords and sessions
 
 
-def set_password(book: Book, name: str, hashed: str, author: str, spared: str) -> None:
+def set_password(book: AccountTransaction, name: str, hashed: str, author: str, spared: str) -> None:
     """A password that is replaced may be known to somebody else: their sessions and their own keys end with it."""
-    there(book, name)
-    ended = keys.end_personal(book, name, author) if book.password(name) else 0
+    require_user(book, name)
+    ended = keys.revoke_personal_keys(book, name, author) if book.password(name) else 0
     book.set_password(name, hashed)
     sessions = _end_sessions(book, name, spared)
     book.tell(Event("password_changed", author, {"user": name, "sessions": sessions, "keys": ended}))
 
 
-def sign_in(book: Book, name: str, password: str, new: New) -> User:
+def sign_in(book: AccountTransaction, name: str, password: str, new: NewSession) -> User:
     """`password` is what was checked: one that changed meanwhile does not count."""
     user = book.user(name)
     if user is None or user.removed_at is not None or not password or book.password(name) != password:
         raise Unauthenticated("The password was changed at this very moment. Sign in again.")
-    return enter(book, user, "password", new)
+    return start_session(book, user, "password", new)
 
 
-def vouched(book: Book, subject: str, wanted: User, new: New) -> User:
+def sign_in_by_subject(book: AccountTransaction, subject: str, wanted: User, new: NewSession) -> User:
     """Known by the subject, or by the address that an admin gave them, or added now if a role was given."""
     known = book.user(book.name_of_subject(subject))
     if known is not None and known.removed_at is not None:
         raise Unauthenticated("You were removed from this workspace. Ask an admin to add you again.")
-    user = known or _by_email(book, wanted.email) or _newcomer(book, wanted)
+    user = known or _find_by_email(book, wanted.email) or _add_newcomer(book, wanted)
     if known is None:
         book.set_subject(user.name, subject)
-    return enter(book, user, "oidc", new)
+    return start_session(book, user, "oidc", new)
 
 
-def sign_out(book: Book, digest: str) -> None:
+def sign_out(book: AccountTransaction, digest: str) -> None:
     session = book.session(digest)
     if session is not None:
         book.end_session(digest)
         book.tell(Event("signed_out", session.person, {"sessions": 1}))
 
 
-def sign_out_everywhere(book: Book, name: str, author: str) -> tuple[int, int]:
+def sign_out_everywhere(book: AccountTransaction, name: str, author: str) -> tuple[int, int]:
     """How many sessions and keys of theirs ended."""
-    there(book, name)
-    sessions, ended = _end_sessions(book, name), keys.end_personal(book, name, author)
+    require_user(book, name)
+    sessions, ended = _end_sessions(book, name), keys.revoke_personal_keys(book, name, author)
     book.tell(Event("signed_out", author, {"user": name, "sessions": sessions, "keys": ended}))
     return sessions, ended
 
@@ -144,18 +146,18 @@ def sign_out_everywhere(book: Book, name: str, author: str) -> tuple[int, int]:
 # One-time links
 
 
-def add_link(book: Book, link: Link, lasts: int, digest: str) -> None:
+def add_link(book: AccountTransaction, link: OneTimeLink, lasts: int, digest: str) -> None:
     if link.person and not link.role:
-        there(book, link.person)
+        require_user(book, link.person)
     book.add_link(digest, replace(link, expires_at=book.now + lasts))
     data = {"user": link.person, "role": link.role, "until": book.now + lasts}
     book.tell(Event("link_created", link.created_by, data))
 
 
-def use_link(book: Book, digest: str, name: str, hashed: str, new: New) -> User:
+def use_link(book: AccountTransaction, digest: str, name: str, hashed: str, new: NewSession) -> User:
     link = book.link(digest)
-    if link is None or link.expires_at <= book.now or (_is_for_first(link) and admins(book.users())):
-        raise no_link()
+    if link is None or link.expires_at <= book.now or (_is_first_admin_link(link) and admins(book.users())):
+        raise invalid_link_error()
     book.spend_link(digest)
     who = link.person or name
     known = book.user(who)
@@ -163,85 +165,85 @@ def use_link(book: Book, digest: str, name: str, hashed: str, new: New) -> User:
         return _join(book, User(who, link.role, link.teams), hashed, new)
     if not link.person:
         raise Conflict(f"There is somebody called {who} here, or there was. Choose another name.", user=who)
-    user = there(book, who)
+    user = require_user(book, who)
     if hashed:
         set_password(book, who, hashed, who, "")
     book.tell(Event("link_used", who, {"user": who}))
-    return enter(book, user, "link", new)
+    return start_session(book, user, "link", new)
 
 
-def no_link() -> Unauthenticated:
+def invalid_link_error() -> Unauthenticated:
     return Unauthenticated("This link was used, or its time is over. Ask an admin for another.")
 
 
-def _is_for_first(link: Link) -> bool:
-    return link.created_by == TIME and link.role == ADMIN
+def _is_first_admin_link(link: OneTimeLink) -> bool:
+    return link.created_by == SYSTEM_ACTOR and link.role == ADMIN
 
 
-def _join(book: Book, user: User, hashed: str, new: New) -> User:
+def _join(book: AccountTransaction, user: User, hashed: str, new: NewSession) -> User:
     check_person_name(user.name)
     if not hashed:
         raise InvalidRequest("Choose a password, so that you can sign in again.")
     _save(book, user, user.name)
     book.set_password(user.name, hashed)
     book.tell(Event("link_used", user.name, {"user": user.name}))
-    return enter(book, user, "link", new)
+    return start_session(book, user, "link", new)
 
 
 # Parts of steps
 
 
-def _save(book: Book, user: User, author: str) -> User:
+def _save(book: AccountTransaction, user: User, author: str) -> User:
     book.save_user(user)
-    book.tell(user_changed(user, author))
+    book.tell(user_changed_event(user, author))
     return user
 
 
-def enter(book: Book, user: User, via: str, new: New) -> User:
-    for digest in book.sessions_of(user.name)[: 1 - SESSIONS]:
+def start_session(book: AccountTransaction, user: User, via: str, new: NewSession) -> User:
+    for digest in book.sessions_of(user.name)[: 1 - MAX_SESSIONS]:
         book.end_session(digest)
-    book.add_session(new.digest, Session("", user.name, via, book.now, book.now + new.lasts))
-    book.tell(Event("signed_in", user.name, {"via": via}, "", {"credential": session_mark(new.digest)}))
+    book.add_session(new.digest, UserSession("", user.name, via, book.now, book.now + new.lasts))
+    book.tell(Event("signed_in", user.name, {"via": via}, "", {"credential": session_label(new.digest)}))
     return user
 
 
-def session_mark(digest: str) -> str:
+def session_label(digest: str) -> str:
     """How the record names a session: not by what its digest could be looked up with."""
     return f"session {digest[:12]}"
 
 
-def _stands_as_before(user: User, changed: User) -> bool:
+def _has_same_rights(user: User, changed: User) -> bool:
     """What somebody may do is a matter of role and teams: a new address ends nothing."""
     return (user.role, user.teams) == (changed.role, changed.teams)
 
 
-def _as_seen(user: User, seen: User | None) -> User:
+def _check_unchanged(user: User, seen: User | None) -> User:
     if seen is not None and seen != user:
         raise Stale(f"{user.name} was changed meanwhile. Look again, then change what is there now.", user=user.name)
     return user
 
 
-def _end_sessions(book: Book, name: str, spared: str = "") -> int:
+def _end_sessions(book: AccountTransaction, name: str, spared: str = "") -> int:
     ended = [digest for digest in book.sessions_of(name) if digest != spared]
     for digest in ended:
         book.end_session(digest)
     return len(ended)
 
 
-def _keep_an_admin(book: Book, user: User) -> None:
+def _keep_an_admin(book: AccountTransaction, user: User) -> None:
     if user.role == ADMIN and admins(book.users()) == [user.name]:
         raise Conflict(f"{user.name} is the only admin here. Make somebody else one first.", user=user.name)
 
 
-def _newcomer(book: Book, wanted: User) -> User:
+def _add_newcomer(book: AccountTransaction, wanted: User) -> User:
     if not wanted.role:
         raise Unauthenticated("Nobody here has this account. Ask an admin to add you with your e-mail address.")
     if book.user(wanted.name) is not None:
         raise Conflict(f"There is somebody called {wanted.name} here, or there was. Ask an admin.", user=wanted.name)
-    return _save(book, wanted, TIME)
+    return _save(book, wanted, SYSTEM_ACTOR)
 
 
-def _by_email(book: Book, email: str) -> User | None:
+def _find_by_email(book: AccountTransaction, email: str) -> User | None:
     """Only if exactly one has it, and is not somebody else's account already."""
     wanted = email.casefold()
     found = [user for user in book.users() if wanted and user.email.casefold() == wanted and user.removed_at is None]

@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 T = TypeVar("T")
-AT_ONCE = 2  # passwords that are checked at the same time: each takes 19 MiB
-WAITING = 100  # people who wait for that
-SHORTEST = 12
-LONGEST = 1024  # nobody types more, and hashing must not be a way to keep a server busy
-TIME, MEMORY, LANES = (
+MAX_CONCURRENT = 2  # passwords that are checked at the same time: each takes 19 MiB
+MAX_QUEUED = 100  # people who wait for that
+MIN_LENGTH = 12
+MAX_LENGTH = 1024  # nobody types more, and hashing must not be a way to keep a server busy
+TIME_COST, MEMORY_COST, PARALLELISM = (
     2,
     19_456,
     1,
 )  # OWASP's for argon2id: 19 MiB, two passes; more memory would let few sign in at once
 # Of a password that nobody has: checked for names that are not there, so that they take as long as others.
-NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$ySINknU8nmlPEl2UM8ld0g$5HqZvEkIBRPqNaHXLLWVbRPoW3loEGLkgNljrrLfjlQ"
+DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$ySINknU8nmlPEl2UM8ld0g$5HqZvEkIBRPqNaHXLLWVbRPoW3loEGLkgNljrrLfjlQ"
 
 
-class Hashing:
+class HashingPool:
     """In threads, a few at a time."""
 
     def __init__(self) -> None:
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._at_once = asyncio.Semaphore(MAX_CONCURRENT)
         self._waiting = 0
 
     async def __call__(self, work: Callable[..., T], *values: object) -> T:
-        if self._waiting >= WAITING:
+        if self._waiting >= MAX_QUEUED:
             raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
         self._waiting += 1
         try:
@@ -45,29 +45,29 @@ class Hashing:
 
 
 def check_password(password: str) -> None:
-    if not SHORTEST <= len(password) <= LONGEST:
-        raise InvalidRequest(f"A password has {SHORTEST} to {LONGEST} characters. Choose another.")
-    if _bytes(password) is None:
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        raise InvalidRequest(f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters. Choose another.")
+    if _normalized_bytes(password) is None:
         raise InvalidRequest("The password is not a text. Choose another.")
 
 
 def hash_password(password: str) -> str:
-    data = _bytes(password)
+    data = _normalized_bytes(password)
     if data is None:
         raise InvalidRequest("The password is not a text. Choose another.")
     return _hasher().hash(data)
 
 
-def is_password(password: str, hashed: str) -> bool:
+def verify_password(password: str, hashed: str) -> bool:
     """Takes as long for somebody who is not there, or has no password, as for a wrong one."""
-    hasher, data = _hasher(), _bytes(password[:LONGEST])
+    hasher, data = _hasher(), _normalized_bytes(password[:MAX_LENGTH])
     from argon2.exceptions import Argon2Error, InvalidHashError
 
     try:
-        hasher.verify(hashed or NOBODY, data or b"")
+        hasher.verify(hashed or DUMMY_HASH, data or b"")
     except (Argon2Error, InvalidHashError):
         return False
-    return bool(hashed) and data is not None and len(password) <= LONGEST
+    return bool(hashed) and data is not None and len(password) <= MAX_LENGTH
 
 
 def _hasher() -> PasswordHasher:
@@ -75,10 +75,10 @@ def _hasher() -> PasswordHasher:
         from argon2 import PasswordHasher
     except ImportError:
         raise Misconfigured("Passwords need the server's packages. Run: pip install interlock-gate[server]") from None
-    return PasswordHasher(TIME, MEMORY, LANES)
+    return PasswordHasher(TIME_COST, MEMORY_COST, PARALLELISM)
 
 
-def _bytes(password: str) -> bytes | None:
+def _normalized_bytes(password: str) -> bytes | None:
     """Composed, so that a password is the same from every keyboard; None if it holds half characters."""
     try:
         return unicodedata.normalize("NFKC", password).encode()

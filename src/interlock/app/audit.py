@@ -11,28 +11,28 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from interlock.app.row_check import SPOKEN, RowCheck
+from interlock.app.row_check import QUICK_CHECK_TABLES, RowCheck
 from interlock.core.ledger.chain import Head, Verifier
-from interlock.core.ledger.erasure import Gaps, Taken
+from interlock.core.ledger.erasure import ErasureTotal, ErasureTracker
 from interlock.core.ledger.expected_tables import ExpectedTables
-from interlock.core.ledger.invariants import Fault
-from interlock.core.ports import Query, Store
+from interlock.core.ledger.invariants import Violation
+from interlock.core.ports import ApprovalQuery, Store
 
-GLANCE = 100  # approvals
-STATEMENTS = 1_000  # entries in one read
-Progress = Callable[[int, int], None]  # how many entries are read, of how many
+QUICK_CHECK_APPROVALS = 100  # approvals
+ENTRIES_PER_READ = 1_000  # entries in one read
+ProgressCallback = Callable[[int, int], None]  # how many entries are read, of how many
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AuditReport:
     """`since` is the entry before the first; `strangers` are entries of approvals that began before it."""
 
     entries: int
     approvals: int
     erased: int
     head: Head
-    faults: tuple[Fault, ...]
-    erasures: tuple[Taken, ...] = ()
+    faults: tuple[Violation, ...]
+    erasures: tuple[ErasureTotal, ...] = ()
     since: int = 0
     strangers: int = 0
 
@@ -50,32 +50,36 @@ class Report:
         }
 
 
-class Parts(Protocol):
+class ParallelVerifier(Protocol):
     """Verifies a long ledger in parts at the same time, by `verify_part` over a store of their own."""
 
     def __call__(
-        self, workspace: str, end: int, head: Head | None, progress: Progress
+        self, workspace: str, end: int, head: Head | None, progress: ProgressCallback
     ) -> AsyncGenerator[Verifier | None, None]: ...
 
 
-def _unseen(seq: int, end: int) -> None:
+def _no_progress(seq: int, end: int) -> None:
     """Nobody looks at the progress."""
 
 
 async def verify(
-    store: Store, workspace: str, head: Head | None = None, progress: Progress = _unseen, parts: Parts | None = None
-) -> Report:
+    store: Store,
+    workspace: str,
+    head: Head | None = None,
+    progress: ProgressCallback = _no_progress,
+    parts: ParallelVerifier | None = None,
+) -> AuditReport:
     """Reads the ledger in order, then every row beside it; `head` is one that was kept elsewhere."""
-    verifier = await joined(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
+    verifier = await verify_in_parallel(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
     await catch_up(store, verifier, progress)
-    rows = [fault async for fault in disagreements(store, verifier)]
+    rows = [fault async for fault in compare_rows(store, verifier)]
     verifier.finish(await catch_up(store, verifier, progress))
-    return report_of(verifier, rows)
+    return make_report(verifier, rows)
 
 
-def report_of(verifier: Verifier, rows: list[Fault]) -> Report:
+def make_report(verifier: Verifier, rows: list[Violation]) -> AuditReport:
     head, since = verifier.head, verifier.start.seq
-    return Report(
+    return AuditReport(
         head.seq - since,
         len(verifier.laws),
         verifier.erased,
@@ -87,7 +91,9 @@ def report_of(verifier: Verifier, rows: list[Fault]) -> Report:
     )
 
 
-async def joined(store: Store, workspace: str, head: Head | None, progress: Progress, parts: Parts) -> Verifier:
+async def verify_in_parallel(
+    store: Store, workspace: str, head: Head | None, progress: ProgressCallback, parts: ParallelVerifier
+) -> Verifier:
     """Where a part has a fault, or does not fit, all is read again in order: only that says what came first."""
     whole = Verifier(workspace, head)
     end = (await store.head(workspace)).seq
@@ -99,7 +105,7 @@ async def joined(store: Store, workspace: str, head: Head | None, progress: Prog
 
 
 async def verify_part(
-    store: Store, workspace: str, after: int, until: int, head: Head | None, progress: Progress = _unseen
+    store: Store, workspace: str, after: int, until: int, head: Head | None, progress: ProgressCallback = _no_progress
 ) -> Verifier | None:
     """Entries after one number and up to another; None if the entry is missing that they have to follow on."""
     start = await head_at(store, workspace, after)
@@ -125,7 +131,7 @@ async def head_at(store: Store, workspace: str, seq: int) -> Head | None:
     return None
 
 
-async def catch_up(store: Store, verifier: Verifier, progress: Progress = _unseen) -> Head:
+async def catch_up(store: Store, verifier: Verifier, progress: ProgressCallback = _no_progress) -> Head:
     """Reads to the end of the ledger, and gives the stored head that belongs to what was read."""
     workspace = verifier.workspace
     head = await store.head(workspace)
@@ -140,13 +146,13 @@ async def catch_up(store: Store, verifier: Verifier, progress: Progress = _unsee
         head = newest
 
 
-async def glance(store: Store, workspace: str, newest: int = GLANCE) -> list[Fault]:
+async def quick_check(store: Store, workspace: str, newest: int = QUICK_CHECK_APPROVALS) -> list[Violation]:
     """Without the chain: the newest approvals, all people, keys, policies and freezes, with what entries say of it."""
-    tables, gaps, read = ExpectedTables(), Gaps(), 0
+    tables, gaps, read = ExpectedTables(), ErasureTracker(), 0
 
     async def read_up_to(seq: int) -> int:
         nonlocal read
-        while read < seq and (entries := await store.checking.statements(workspace, read, seq, STATEMENTS)):
+        while read < seq and (entries := await store.checking.statements(workspace, read, seq, ENTRIES_PER_READ)):
             for entry in entries:
                 gaps.note(entry) if entry.kind == "erased" else tables.take(entry)
             read = entries[-1].seq
@@ -155,15 +161,15 @@ async def glance(store: Store, workspace: str, newest: int = GLANCE) -> list[Fau
 
     await read_up_to((await store.head(workspace)).seq)
     check = RowCheck(store.checking, workspace, tables, gaps, read_up_to)
-    page = await store.list(workspace, Query(limit=newest))
-    found = [fault async for fault in check.tables(*SPOKEN)]
+    page = await store.list(workspace, ApprovalQuery(limit=newest))
+    found = [fault async for fault in check.tables(*QUICK_CHECK_TABLES)]
     for stored in page.items:
         name = stored.approval.id
         found += [fault async for fault in check.approvals(name[:-1], name)]
     return found
 
 
-async def disagreements(store: Store, verifier: Verifier) -> AsyncIterator[Fault]:
+async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violation]:
     """What the rows say otherwise than the ledger; leaves the ledger read up to the last rows that were compared."""
 
     async def read_up_to(seq: int) -> int:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.app.gate import LOOK_AGAIN, Gate
+from interlock.app.gate import POLL_INTERVAL, Gate
 from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
 from interlock.policy.conditions import compile_condition
-from interlock.runtime.faults import Point
+from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.engine.database import Database
@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none o
     from interlock.accounts.accounts import Accounts
     from interlock.app.inbox import Inbox
     from interlock.app.worker import Worker
-    from interlock.policy.file import Loaded, Names
-    from interlock.policy.own_file import OwnPolicy, StalePolicy
+    from interlock.policy.file import KnownNames, LoadedPolicy
+    from interlock.policy.own_file import ConfiguredPolicy, StalePolicy
 
 Toggles = Mapping[str, Mapping[str, bool]]
 
 
-class Reaching(NamedTuple):
+class PolicyChannelSettings(NamedTuple):
     """What the configuration says to the policies of a workspace: reminders, and which channels there are."""
 
     reminders: tuple[int, ...] | None = None
@@ -54,7 +54,7 @@ def os_user() -> str:
 
 
 @dataclass
-class Parts:
+class AppServices:
     store: SqlStore
     gate: Gate
     inbox: Inbox
@@ -71,14 +71,14 @@ class Parts:
         author: str,
         toggles: Toggles,
         reason: str = "",
-        reaching: Reaching = Reaching(),  # noqa: B008  frozen
-    ) -> Loaded:
+        reaching: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
+    ) -> LoadedPolicy:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
         from interlock.policy.file import load_policy
 
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
-        names = names_of(await self.store.users(workspace), reaching)
+        names = known_names(await self.store.users(workspace), reaching)
         loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
         self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         if text is not None:
@@ -87,19 +87,21 @@ class Parts:
         return loaded
 
     async def apply_policy(
-        self, workspace: str, own: OwnPolicy | None, author: str, toggles: Toggles
+        self, workspace: str, own: ConfiguredPolicy | None, author: str, toggles: Toggles
     ) -> StalePolicy | None:
         """At a program's start: its own policy becomes a new version unless it was in force before."""
         from interlock.policy.file import load_policy
 
         if own is not None and (own.always or not await self.store.knows_policy(workspace, own.sha256)):
-            names = names_of(await self.store.users(workspace), Reaching())
+            names = known_names(await self.store.users(workspace), PolicyChannelSettings())
             load_policy(own.text, compile_condition, names, toggles)
             await self.store.put_policy_file(workspace, own.sha256, own.text, author, again=own.always)
         self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         return await self._take_up(await self.store.policy(workspace), own, toggles)
 
-    async def follow_policy(self, workspace: str, toggles: Toggles, own: OwnPolicy | None = None) -> StalePolicy | None:
+    async def follow_policy(
+        self, workspace: str, toggles: Toggles, own: ConfiguredPolicy | None = None
+    ) -> StalePolicy | None:
         """Takes up a policy that another process put in force, the last one wins, and the freezes that are on.
 
         What was judged before is judged anew once people changed, since rules look at their teams.
@@ -115,71 +117,75 @@ class Parts:
         return own.stale(stored) if own else None
 
     async def _take_up(
-        self, stored: PolicyVersion | None, own: OwnPolicy | None, toggles: Toggles
+        self, stored: PolicyVersion | None, own: ConfiguredPolicy | None, toggles: Toggles
     ) -> StalePolicy | None:
         from interlock.policy.file import load_policy
-        from interlock.policy.own_file import load_with_own
+        from interlock.policy.own_file import load_effective_policy
 
-        loaded, stale = load_with_own(stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles))
+        loaded, stale = load_effective_policy(
+            stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles)
+        )
         self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
         return stale
 
 
-def names_of(users: Sequence[User], reaching: Reaching) -> Names:
+def known_names(users: Sequence[User], reaching: PolicyChannelSettings) -> KnownNames:
     """Teams are checked once there are people in teams; before that nobody could say what is right."""
-    from interlock.policy.file import Names
+    from interlock.policy.file import KnownNames
 
     teams = frozenset(team for user in users for team in user.teams) or None
-    return Names(teams, reaching.channels, places=reaching.places)
+    return KnownNames(teams, reaching.channels, places=reaching.places)
 
 
-def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, retention: int | None = None) -> Parts:
+def build_services(
+    url: str, clock: Clock | None = None, point: FaultPoint | None = None, *, retention: int | None = None
+) -> AppServices:
     """A database of its own clock counts by that one; `clock` is for tests, and for SQLite, which has none.
 
     With a `retention` the worker forgets what ended longer ago: for what keeps running, since a look erases nothing.
     """
-    return wire_store(SqlStore(database_of(url, clock, point)), retention=retention)
+    return build_services_from_store(SqlStore(make_database(url, clock, point)), retention=retention)
 
 
-def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
+def build_services_from_store(store: SqlStore, *, retention: int | None = None) -> AppServices:
     from interlock.accounts.accounts import Accounts
     from interlock.app.worker import Worker
 
-    gate, inbox = doors_of(store, Policy())
+    gate, inbox = build_gate_and_inbox(store, Policy())
     accounts = Accounts(store.accounts, store.clock)
     worker = Worker(store, store.clock, is_dead, retention, accounts.sweep)
-    return Parts(store, gate, inbox, worker, accounts, store.clock)
+    return AppServices(store, gate, inbox, worker, accounts, store.clock)
 
 
-def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:
+def build_gate_and_inbox(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> tuple[Gate, Inbox]:
     from interlock.app.inbox import Inbox
 
-    gate = gate_of(store, policy, look_again)
+    gate = build_gate(store, policy, look_again)
     return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.stops)
 
 
-def gate_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> Gate:
+def build_gate(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> Gate:
     return Gate(store, policy, store.clock, compile_condition, validate, is_dead, look_again)
 
 
-async def stored_policy(store: SqlStore, workspace: str, own: OwnPolicy | None = None) -> Policy:
+async def load_stored_policy(store: SqlStore, workspace: str, own: ConfiguredPolicy | None = None) -> Policy:
     """The one in force, with the program's own beside it where that is stale; without any, the defaults."""
     stored = await store.policy(workspace)
     if stored is None:
         return Policy()
     from interlock.policy.file import load_policy
-    from interlock.policy.own_file import load_with_own
+    from interlock.policy.own_file import load_effective_policy
 
-    names = names_of(await store.users(workspace), Reaching())
-    return load_with_own(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy
+    names = known_names(await store.users(workspace), PolicyChannelSettings())
+    return load_effective_policy(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy
 
 
-def database_of(url: str, clock: Clock | None = None, point: Point | None = None) -> Database:
+def make_database(url: str, clock: Clock | None = None, point: FaultPoint | None = None) -> Database:
     """`sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`."""
     kind, separator, rest = url.partition("://")
     match kind:
         case "sqlite" if separator and rest.startswith("/") and len(rest) > 1:
-            return SqliteDatabase(_path(url), clock or wall_clock, point)
+            return SqliteDatabase(_sqlite_path(url), clock or wall_clock, point)
         case "postgresql" | "postgres" if separator:
             from interlock.storage.postgres.database import PostgresDatabase
 
@@ -190,28 +196,29 @@ def database_of(url: str, clock: Clock | None = None, point: Point | None = None
             )
         case _:
             raise Misconfigured(
-                f"The database address {hidden(url)!r} is not one. Use sqlite:///file.db, sqlite:////folder/file.db "
+                f"The database address {mask_password(url)!r} is not one. Use sqlite:///file.db, "
+                "sqlite:////folder/file.db "
                 "or postgresql://user@host/database."
             )
 
 
-def absent(url: str) -> Path | None:
+def missing_database_file(url: str) -> Path | None:
     """The file of a database that is not there; a misspelt name must not look like an empty inbox."""
-    path = file_of(url)
+    path = database_file(url)
     return None if path is None or path.exists() else path
 
 
-def file_of(url: str) -> Path | None:
+def database_file(url: str) -> Path | None:
     """Where a database is that is a file."""
-    return _path(url) if url.startswith("sqlite:///") else None
+    return _sqlite_path(url) if url.startswith("sqlite:///") else None
 
 
-def in_working_folder(url: str) -> bool:
+def is_relative_database_url(url: str) -> bool:
     """Whether it is another database for whoever is started in another folder."""
     return url.startswith("sqlite:///") and not url.removeprefix("sqlite:///").startswith("/")
 
 
-def hidden(url: str) -> str:
+def mask_password(url: str) -> str:
     """An address as people may see it, without its password."""
     return re.sub(r"(?<=://)([^@/:]*):[^@/]*@", r"\1:…@", url)
 
@@ -220,8 +227,8 @@ def database_option(url: str) -> str:
     """`--database URL` for a shell in any folder: a file by its whole path, and nothing with a password."""
     from shlex import quote
 
-    file = file_of(url)
-    return f"--database {quote(_without_password(url) if file is None else f'sqlite:///{file}')}"
+    file = database_file(url)
+    return f"--database {quote(_strip_password(url) if file is None else f'sqlite:///{file}')}"
 
 
 def approval_link(url: str, workspace: str = "default") -> str:
@@ -234,7 +241,7 @@ def approval_link(url: str, workspace: str = "default") -> str:
     return f"interlock approvals show {{id}} {database_option(url)}{more}"
 
 
-def _without_password(url: str) -> str:
+def _strip_password(url: str) -> str:
     """Also without one in the query; the driver takes it from PGPASSWORD or ~/.pgpass."""
     kind, separator, rest = url.partition("://")
     server, slash, more = rest.partition("/")
@@ -244,5 +251,5 @@ def _without_password(url: str) -> str:
     return f"{kind}{separator}{login.partition(':')[0]}{at}{place}{'?' if left else ''}{left}"
 
 
-def _path(url: str) -> Path:
+def _sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///")).absolute()

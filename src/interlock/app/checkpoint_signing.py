@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from interlock.core.errors import Misconfigured
-from interlock.core.ledger.checkpoint import SignedHead, fingerprint
+from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint
 
 HEX_KEY = re.compile(r"[0-9a-f]{64}")
 MAX_KEY_FILE = 100_000
-MAKE_ONE = "Make one: interlock audit keygen FILE"
+KEYGEN_HINT = "Make one: interlock audit keygen FILE"
 
 
 class Ed25519Signer:
@@ -53,13 +53,15 @@ def make_key(path: Path) -> Ed25519Signer:
 
 def load_signer(path: Path) -> Ed25519Signer:
     try:
-        private = load_pem_private_key(_bytes_of(path), None)
+        private = load_pem_private_key(_read_key_file(path), None)
     except TypeError:
-        raise Misconfigured(f"The signing key {path} is locked with a password. Give one without. {MAKE_ONE}") from None
+        raise Misconfigured(
+            f"The signing key {path} is locked with a password. Give one without. {KEYGEN_HINT}"
+        ) from None
     except (ValueError, UnsupportedAlgorithm):
-        raise Misconfigured(f"{path} is not a private key in PEM form. {MAKE_ONE}") from None
+        raise Misconfigured(f"{path} is not a private key in PEM form. {KEYGEN_HINT}") from None
     if not isinstance(private, Ed25519PrivateKey):
-        raise Misconfigured(f"The signing key {path} is not an Ed25519 key. {MAKE_ONE}")
+        raise Misconfigured(f"The signing key {path} is not an Ed25519 key. {KEYGEN_HINT}")
     return Ed25519Signer(private)
 
 
@@ -67,7 +69,7 @@ def read_public_key(given: str) -> str:
     """A key in hex, or a file that holds one in hex or as PEM."""
     if HEX_KEY.fullmatch(given.lower()):
         return given.lower()
-    data = _bytes_of(Path(given))
+    data = _read_key_file(Path(given))
     text = data.decode("ascii", "replace").strip().lower()
     if HEX_KEY.fullmatch(text):
         return text
@@ -80,7 +82,7 @@ def read_public_key(given: str) -> str:
     return public.public_bytes_raw().hex()
 
 
-def genuine(signed: SignedHead) -> bool:
+def has_valid_signature(signed: SignedHead) -> bool:
     """Whether the holder of the key that the head carries signed these very values."""
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
@@ -90,18 +92,18 @@ def genuine(signed: SignedHead) -> bool:
     return True
 
 
-def distrust(signed: SignedHead, trusted: str) -> str:
+def distrust_reason(signed: SignedHead, trusted: str) -> str:
     """Why a head must not be believed; empty if it may be. `trusted` is a public key, or empty for any."""
     if not signed.key:
         return "is not signed, so nobody stands for it" if trusted else ""
-    if not genuine(signed):
+    if not has_valid_signature(signed):
         return "was altered: its signature does not fit"
     if trusted and signed.key != trusted:
-        return f"is signed by another key: fingerprint {fingerprint(signed.key)}, not {fingerprint(trusted)}"
+        return f"is signed by another key: fingerprint {key_fingerprint(signed.key)}, not {key_fingerprint(trusted)}"
     return ""
 
 
-def _bytes_of(path: Path) -> bytes:
+def _read_key_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MAX_KEY_FILE)

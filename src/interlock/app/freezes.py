@@ -10,8 +10,8 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.freeze import Freeze, Scope
 from interlock.core.identity import ADMIN
-from interlock.core.names import fits, fold, fold_pattern
-from interlock.core.ports import Clock, SeenTool
+from interlock.core.names import fold, fold_pattern, matches_pattern
+from interlock.core.ports import Clock, FirstSeenTool
 
 
 class FreezeStore(Protocol):
@@ -36,7 +36,7 @@ class Freezes:
 
     async def freeze(self, workspace: str, scope: str, name: str, reason: str, person: Reviewer) -> Freeze:
         """Stops everything in the scope at once; the standing freeze if there is one."""
-        _check(person)
+        _require_admin(person)
         draft = Freeze(
             id=uuid7(self._clock()),
             workspace=workspace,
@@ -50,24 +50,24 @@ class Freezes:
 
     async def release(self, workspace: str, freeze_id: str, reason: str, person: Reviewer) -> Freeze:
         """Lets calls start again, and moves the deadlines that were held up."""
-        _check(person)
+        _require_admin(person)
         freeze = await self._store.release(workspace, freeze_id, person.name, reason)
         if freeze.settled_at is None:
             await self._store.settle(workspace, freeze_id)
         return freeze
 
 
-def doubts_about(freeze: Freeze, seen: Iterable[SeenTool]) -> list[str]:
+def freeze_warnings(freeze: Freeze, seen: Iterable[FirstSeenTool]) -> list[str]:
     """Where no call is known that it could have stopped: a misspelt name stops nothing."""
     match freeze.scope:
         case "agent" if not freeze.keys and fold(freeze.name) not in {fold(each.agent) for each in seen}:
             return ["No call of this agent is known; check the name."]
-        case "tool" if not any(fits(fold(each.name), fold_pattern(freeze.name)) for each in seen):
+        case "tool" if not any(matches_pattern(fold(each.name), fold_pattern(freeze.name)) for each in seen):
             return ["No call of such a tool is known; check the name."]
         case _:
             return []
 
 
-def _check(person: Reviewer) -> None:
+def _require_admin(person: Reviewer) -> None:
     if person.role != ADMIN:
         raise Forbidden(f"{person.name} may not freeze or release anything. Ask an admin of the workspace.")

@@ -1,4 +1,7 @@
-"""The agent's door: check, wait, start, renew, finish, cancel."""
+"""The agent's door: check, wait, start, renew, finish, cancel.
+
+It is long because it is all that an agent may do, in one class over one store.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +14,45 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never, cast
 
-from interlock.app.grant_cover import Held, Unheld, covering, held_of
-from interlock.app.stops import Basis, Stops
+from interlock.app.grant_cover import ConditionResults, UnevaluatedConditions, evaluate_conditions, find_covering_grant
+from interlock.app.stops import PolicyEpoch, StartChecks
 from interlock.core import freeze
 from interlock.core._fast import but
 from interlock.core.approval import discussion, execute, propose
 from interlock.core.approval.approval import Approval, cancel
 from interlock.core.approval.discussion import Question
-from interlock.core.approval.edit import error_of, findings_of
+from interlock.core.approval.edit import schema_error, schema_findings
 from interlock.core.approval.execute import LateReport
 from interlock.core.approval.propose import Proposal
-from interlock.core.approval.timers import tick
-from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
-from interlock.core.canonical import read
+from interlock.core.approval.timers import fire_next_timer
+from interlock.core.call import ANY_OWNER, Args, RedactedArgs, ToolCall, ToolSpec, redact
+from interlock.core.canonical import read_canonical
 from interlock.core.card import Finding
-from interlock.core.chat.thread import is_thread
-from interlock.core.declared import findings_in, kept_preview, sentence_of
+from interlock.core.chat.thread import is_thread_id
+from interlock.core.declared import call_findings, call_sentence, stored_preview
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
 from interlock.core.freeze import Freeze
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.masking import masked
-from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
+from interlock.core.masking import mask_report
+from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
-from interlock.core.policy.claims import Fill, Judgement
+from interlock.core.policy.claims import FillTerms, Judgement
 from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Verdict
-from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
-from interlock.runtime.offload import LARGE
+from interlock.core.ports import (
+    Clock,
+    ConditionCompiler,
+    IsRunnerDead,
+    ProposalStep,
+    ProposalTransaction,
+    ReadGrants,
+    Store,
+    Validator,
+)
+from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
-TOOLS = 1_000  # of whose grants the conditions are known
-LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
+MAX_CACHED_TOOLS = 1_000  # of whose grants the conditions are known
+POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +72,23 @@ class Gate:
         store: Store,
         policy: Policy,
         clock: Clock,
-        conditions: Conditions,
+        conditions: ConditionCompiler,
         validate: Validator,
-        is_dead: IsDead,
-        look_again: float = LOOK_AGAIN,
+        is_dead: IsRunnerDead,
+        look_again: float = POLL_INTERVAL,
     ) -> None:
         self.policy = policy
-        self.stops = Stops(store)
+        self.stops = StartChecks(store)
         self._look_again = look_again
         self._store = store
         self._clock = clock
         self._conditions = conditions
         self._validate = validate
         self._is_dead = is_dead
-        self._check_run: Callable[[ToolCall], None] = _any_run
-        self._own: Callable[[Approval], Approval] = _any_call
+        self._check_run: Callable[[ToolCall], None] = _accept_any_run
+        self._own: Callable[[Approval], Approval] = _accept_any_call
         self._fence: int | None = None
-        self._basis: Basis | None = None
+        self._basis: PolicyEpoch | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
         self._granting: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
@@ -88,9 +100,9 @@ class Gate:
         """
         gate = self._copy()
         gate._basis = self.stops.basis(self.policy)  # before it is looked up what the tool is: a pin may come meanwhile
-        gate._check_run, gate._own = _check_outside, _own_outside
+        gate._check_run, gate._own = _check_external_run, _require_external
         if owners is not None:
-            gate._own, gate._masks_reports = lambda approval: _owned(approval, owners), True
+            gate._own, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
         return gate
 
     def within(self, fence: int) -> Gate:
@@ -112,7 +124,7 @@ class Gate:
         *,
         approval_id: str = "",
         take_misfits: bool = False,
-        fill: Fill | None = None,
+        fill: FillTerms | None = None,
     ) -> Outcome:
         """A known call gets its standing outcome, whatever the policy says now.
 
@@ -145,7 +157,7 @@ class Gate:
             verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
         return await self._record(call, spec, judged._replace(verdict=verdict), approval_id)
 
-    async def judged(self, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+    async def judged(self, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
         """Beside the event loop where that could take long, by the policy that is in force when it is done."""
         policy = self.policy
         if len(call.args) <= policy.at_once:
@@ -208,8 +220,8 @@ class Gate:
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
         """What a program elsewhere reports is kept without the secret arguments that it repeats."""
         try:
-            return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=_report_late)
-        except _Late:
+            return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=_raise_too_late)
+        except _ReportTooLate:
             async with self._late:  # one after the other: each sees what those before it left
                 is_new = await self._new_evidence(workspace, approval_id)
                 return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=is_new)
@@ -230,7 +242,7 @@ class Gate:
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
         stored = await self._store.transition_stored(
-            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, masked(payload, old.payload))
+            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, mask_report(payload, old.payload))
         )
         return stored.approval
 
@@ -239,7 +251,7 @@ class Gate:
         timeline = await self._store.timeline(workspace, approval_id)
         told = [entry for entry in timeline if entry.kind == "finished_late"]
         known = [(json.loads(each.data)["fence"], json.loads(each.content or "{}")) for each in told]
-        return lambda report: len(known) < execute.MAX_LATE and (report.fence, report.content) not in known
+        return lambda report: len(known) < execute.MAX_LATE_REPORTS and (report.fence, report.content) not in known
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
@@ -250,7 +262,7 @@ class Gate:
     async def admit(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The tool itself does not know whether it took effect: a person has to look."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execute.admit(self._own(approval), fence, moment)
+            workspace, approval_id, lambda approval, moment: execute.report_unknown(self._own(approval), fence, moment)
         )
 
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
@@ -262,7 +274,7 @@ class Gate:
         """What people want to know of the agent, and it has not replied to."""
         open_now = self._own((await self._store.get(workspace, approval_id)).approval).open_questions
         timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
-        asked = [Question(json.loads(e.data)["number"], e.actor, _text(e)) for e in timeline if e.kind == "asked"]
+        asked = [Question(json.loads(e.data)["number"], e.actor, _entry_text(e)) for e in timeline if e.kind == "asked"]
         return [question for question in asked if question.number in open_now]
 
     async def answer(self, workspace: str, approval_id: str, number: int, text: str, agent: str = "") -> Approval:
@@ -275,7 +287,7 @@ class Gate:
 
     async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
         said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
-        discussion.check_remarks(sum(each.actor == actor for each in said), approval_id)
+        discussion.check_remark_limit(sum(each.actor == actor for each in said), approval_id)
         return await self._store.transition(
             workspace,
             approval_id,
@@ -290,13 +302,13 @@ class Gate:
     async def edited(self, workspace: str, approval_id: str) -> Args | None:
         """The arguments as people changed them, secrets hidden; None if nobody did."""
         approval, payload = await self._store.get(workspace, approval_id)
-        return cast(Args, read(payload.shown or payload.args or b"{}")) if approval.editors else None
+        return cast(Args, read_canonical(payload.shown or payload.args or b"{}")) if approval.editors else None
 
     async def _known(self, call: ToolCall, given: str = "") -> Outcome | None:
         known = await self._store.find(call.workspace, call.run_id, call.call_id)
         if known is None:
             return None
-        propose.same_call(known.approval, call, given)
+        propose.check_same_call(known.approval, call, given)
         return await self._settle(known)
 
     def _check_question(self, asked: Args) -> None:
@@ -313,14 +325,14 @@ class Gate:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
         verdict = judged.verdict
         basis = self._basis or self.stops.basis(self.policy)  # what gave it, whatever is in force by the end
-        propose.check_id(given)
+        propose.check_approval_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._known(call, given)
             if known is not None:
                 return known
         if misfits and not take_misfits:
-            raise error_of(misfits)
+            raise schema_error(misfits)
         if misfits and isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
         proposal = (await self._proposal(call, spec, verdict, given, misfits))._replace(effects=judged.effects)
@@ -328,31 +340,31 @@ class Gate:
             case Deny():
                 await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
                 refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
-                return _warned(refused, judged.warnings)
+                return _with_warnings(refused, judged.warnings)
             case Allow():
                 return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), basis)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
                 outcome = await self._begin_asked(proposal, terms, judged, basis)
-                return _warned(outcome, judged.warnings)
+                return _with_warnings(outcome, judged.warnings)
             case _:
                 assert_never(verdict)
 
-    async def _begin_asked(self, proposal: Proposal, terms: Ask, judged: Judgement, basis: Basis) -> Outcome:
+    async def _begin_asked(self, proposal: Proposal, terms: Ask, judged: Judgement, basis: PolicyEpoch) -> Outcome:
         """What grants say of the arguments is worked out before; if there are others by then, once more."""
         place = (proposal.call.workspace, proposal.call.tool)
         conditions = self._granting.get(place, ())
         while True:
-            held = await held_of(conditions, judged, self._conditions) if conditions else {}
+            held = await evaluate_conditions(conditions, judged, self._conditions) if conditions else {}
             try:
                 return await self._begin(proposal, self._asked(proposal, terms, judged, held), basis)
-            except Unheld as unheld:
-                if len(self._granting) >= TOOLS:
+            except UnevaluatedConditions as unheld:
+                if len(self._granting) >= MAX_CACHED_TOOLS:
                     self._granting.clear()
                 conditions = self._granting[place] = unheld.conditions
 
-    async def _begin(self, proposal: Proposal, step: BeginStep, basis: Basis) -> Outcome:
-        stored = await self._store.begin(Begin(proposal, step, self._fence))
+    async def _begin(self, proposal: Proposal, step: ProposalStep, basis: PolicyEpoch) -> Outcome:
+        stored = await self._store.begin(ProposalTransaction(proposal, step, self._fence))
         if stored.approval.id == proposal.id:
             self.stops.keep(basis, stored.approval)
         return await self._settle(stored)
@@ -362,35 +374,35 @@ class Gate:
         now = self._clock()
         approval = self.stops.deferred(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.runner)
-        if dead and execute.may_repeat(approval, now):
+        if dead and execute.may_restart(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
             return self.stops.unless_frozen(again, approval)
         overdue = approval.status == "pending" and now >= approval.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace
             approval = await self._store.transition(
-                workspace, approval.id, lambda current, moment: tick(current, moment, runner_is_dead=dead)
+                workspace, approval.id, lambda current, moment: fire_next_timer(current, moment, runner_is_dead=dead)
             )
             stored = await self._store.get(workspace, approval.id)
-        return self.stops.unless_frozen(outcome_of(approval, stored.payload, now), approval)
+        return self.stops.unless_frozen(approval_outcome(approval, stored.payload, now), approval)
 
     async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, stopping: Freeze) -> Outcome:
         """A known call has its standing outcome; of many reads only some get an entry."""
         known = await self._known(call)
         if known is not None:
             return known
-        reason = freeze.refusal(stopping)
+        reason = freeze.freeze_message(stopping)
         if spec.effect == "read" and not self.stops.read_entries.take(self._clock()):
             return Refused(reason, "denied")
         return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
 
-    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement, held: Held) -> BeginStep:
-        def step(moment: Moment, grants: Grants) -> Change[Approval]:
+    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement, held: ConditionResults) -> ProposalStep:
+        def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
             doubted = proposal.alarms or moment.behind or proposal.call.doubt
-            found = None if doubted else covering(proposal, terms, judged, grants(), held, moment)
+            found = None if doubted else find_covering_grant(proposal, terms, judged, grants(), held, moment)
             if found is None:
-                return propose.request(proposal, terms, moment)
+                return propose.request_approval(proposal, terms, moment)
             return propose.allow_by_grant(proposal, terms, found, moment)
 
         return step
@@ -398,16 +410,16 @@ class Gate:
     async def _proposal(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
     ) -> Proposal:
-        is_small, key = len(call.args) < LARGE, await self._store.secret_key(call.workspace)
+        is_small, key = len(call.args) < OFFLOAD_THRESHOLD, await self._store.secret_key(call.workspace)
         shown, findings, sentence = (
-            _seen(call, spec, key) if is_small else await asyncio.to_thread(_seen, call, spec, key)
+            _describe_call(call, spec, key) if is_small else await asyncio.to_thread(_describe_call, call, spec, key)
         )
         if misfits:
-            findings += findings_of(misfits)
+            findings += schema_findings(misfits)
         chance = secrets.token_hex(26)
         preview = ""
         if spec.preview is not None and isinstance(verdict, Ask) and not misfits:
-            preview = await preview_of(spec, call)
+            preview = await render_preview(spec, call)
         words = (spec, call.args, shown, preview)
         return Proposal(
             given or uuid7(self._clock(), chance[:20]),
@@ -417,7 +429,7 @@ class Gate:
             shown,
             sentence,
             tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
-            kept_preview(*words) if is_small else await asyncio.to_thread(kept_preview, *words),
+            stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
             self.policy.sha256,
             self.policy.shadows(call, spec)
             if len(call.args) <= self.policy.at_once
@@ -427,54 +439,54 @@ class Gate:
         )
 
 
-def _seen(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[Shown, tuple[Finding, ...], str]:
+def _describe_call(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[RedactedArgs, tuple[Finding, ...], str]:
     """What people see of a call: its arguments without secrets, what is remarkable in them, and a sentence."""
     shown = redact(call.args, spec, key)
-    return shown, findings_in(spec, shown.value, shown.secrets), sentence_of(spec, shown)
+    return shown, call_findings(spec, shown.value, shown.secrets), call_sentence(spec, shown)
 
 
-class _Late(Stale):
+class _ReportTooLate(Stale):
     """The call is not its runner's any more: what was told of it before has to be looked at."""
 
 
-def _report_late(_: LateReport) -> bool:
-    raise _Late("This report is too late.")
+def _raise_too_late(_: LateReport) -> bool:
+    raise _ReportTooLate("This report is too late.")
 
 
-def _any_run(_: ToolCall) -> None:
+def _accept_any_run(_: ToolCall) -> None:
     pass
 
 
-def _any_call(approval: Approval) -> Approval:
+def _accept_any_call(approval: Approval) -> Approval:
     return approval
 
 
-def _check_outside(call: ToolCall) -> None:
-    if is_thread(call.run_id) or is_thread(call.thread_id):
+def _check_external_run(call: ToolCall) -> None:
+    if is_thread_id(call.run_id) or is_thread_id(call.thread_id):
         raise Forbidden("This run or thread belongs to the chat. Choose another name for yours.")
 
 
-def _own_outside(approval: Approval) -> Approval:
-    if is_thread(approval.subject.run_id):
+def _require_external(approval: Approval) -> Approval:
+    if is_thread_id(approval.subject.run_id):
         raise NotFound("There is no approval with this id.", approval_id=approval.id)
     return approval
 
 
-def _owned(approval: Approval, owners: frozenset[str]) -> Approval:
+def _require_owner(approval: Approval, owners: frozenset[str]) -> Approval:
     """Another agent's call is not there, as an id that nobody ever had."""
     owner = approval.subject.owner
-    if owner != ANYBODY and owner not in owners:
+    if owner != ANY_OWNER and owner not in owners:
         raise NotFound("There is no approval with this id.", approval_id=approval.id)
-    return _own_outside(approval)
+    return _require_external(approval)
 
 
-def _warned(outcome: Outcome, warnings: tuple[str, ...]) -> Outcome:
+def _with_warnings(outcome: Outcome, warnings: tuple[str, ...]) -> Outcome:
     if warnings and isinstance(outcome, Proceed | Refused | Waiting):
         return replace(outcome, warnings=warnings)
     return outcome
 
 
-def _text(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     """Empty once it was erased."""
     return "" if entry.content is None else str(json.loads(entry.content)["text"])
 
@@ -486,7 +498,7 @@ def uuid7(now: int, chance: str = "") -> str:
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
 
 
-async def preview_of(spec: ToolSpec, call: ToolCall) -> str:
+async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
     """What would happen, in the tool's own words; a preview that fails must not stop the question."""
     if spec.preview is None:
         return ""

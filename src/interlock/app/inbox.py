@@ -10,38 +10,46 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from interlock.app.stops import Specs, Stops, denial, no_specs
+from interlock.app.stops import SpecLookup, StartChecks, denied_now_error, no_registered_specs
 from interlock.core import grant as grants
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import discussion
-from interlock.core.approval.approval import Approval, Edited
-from interlock.core.approval.edit import changes_of, findings_of
+from interlock.core.approval.approval import Approval, PreparedEdit
+from interlock.core.approval.edit import args_diff, schema_findings
 from interlock.core.approval.vote import Delegation
-from interlock.core.call import QUESTION, Args, Shown, ToolSpec, redact, restore
-from interlock.core.canonical import canonical, read
-from interlock.core.card import Card, make_card, risk_of
+from interlock.core.call import QUESTION_TOOL, Args, RedactedArgs, ToolSpec, redact, restore
+from interlock.core.canonical import canonical, read_canonical
+from interlock.core.card import Card, make_card, risk_level
 from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
-from interlock.core.declared import findings_in, sentence_of, words_of
-from interlock.core.errors import TOO_LATE, Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
-from interlock.core.grant import Grant, State
+from interlock.core.declared import call_findings, call_sentence, card_texts
+from interlock.core.errors import (
+    ALREADY_DECIDED_ERRORS,
+    Error,
+    Forbidden,
+    InvalidDecision,
+    InvalidRequest,
+    NotFound,
+    Problem,
+)
+from interlock.core.grant import Grant, GrantState
 from interlock.core.ledger.chain import Entry
-from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Moment, Stored
-from interlock.core.names import fits
+from interlock.core.names import matches_pattern
 from interlock.core.outcome import status_at
 from interlock.core.policy.policy import Ask, Deny, People, Policy
-from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
-from interlock.core.rate_limit import Attempts
-from interlock.runtime.offload import beside
+from interlock.core.ports import ApprovalPage, ApprovalQuery, Clock, ConditionCompiler, Stats, Store, User, Validator
+from interlock.core.rate_limit import AttemptLimiter
+from interlock.runtime.offload import offload
 
-ERASED = "The content of this call was erased."
-LOOK_AT = 50  # calls of a tool, to learn how it is defined
-LOOK_BACK = 10_000  # entries of the ledger
+ERASED_MESSAGE = "The content of this call was erased."
+SPEC_LOOKBACK = 50  # calls of a tool, to learn how it is defined
+REVOCATION_LOOKBACK = 10_000  # entries of the ledger
 MAX_REFUSALS = 60  # entries that the refused decisions of one person leave in a minute
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ApprovalDetails:
     """One approval as a person sees it; `status` is by the clock, the card from the stored bytes, `spec` as it was."""
 
     stored: Stored
@@ -56,13 +64,13 @@ class GrantView:
     """`used` are the newest calls that it let through; `revoked` is missing where that lies too far back."""
 
     grant: Grant
-    state: State
+    state: GrantState
     used: Sequence[Stored]
     revoked: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class LatestDefinition:
     """A tool as `agent` called it at that time; `others` counts further definitions among the newest calls."""
 
     spec: ToolSpec
@@ -79,39 +87,39 @@ class Inbox:
         store: Store,
         policy: Policy,
         clock: Clock,
-        conditions: Conditions,
+        conditions: ConditionCompiler,
         validate: Validator,
-        stops: Stops | None = None,
+        stops: StartChecks | None = None,
     ) -> None:
         self.policy = policy
-        self.stops = stops or Stops(store)
-        self.specs: Specs = no_specs
+        self.stops = stops or StartChecks(store)
+        self.specs: SpecLookup = no_registered_specs
         self._store = store
         self._clock = clock
         self._conditions = conditions
         self._validate = validate
-        self._refusals = Attempts(MAX_REFUSALS)
+        self._refusals = AttemptLimiter(MAX_REFUSALS)
 
-    async def list(self, workspace: str, query: Query) -> Page:
+    async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
         return self.stops.shown(await self._store.list(workspace, query), self._clock())
 
     async def stats(self, workspace: str) -> Stats:
         return await self._store.stats(workspace)
 
-    async def show(self, workspace: str, approval_id: str) -> View:
+    async def show(self, workspace: str, approval_id: str) -> ApprovalDetails:
         stored = await self._store.get(workspace, approval_id)
         stored = stored._replace(approval=self.stops.deferred(stored.approval, self._clock()))
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
-        return View(stored, status, await self._card(stored, spec), timeline, spec)
+        return ApprovalDetails(stored, status, await self._card(stored, spec), timeline, spec)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         try:
             return await self.stops.again(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
-        except TOO_LATE as error:
+        except ALREADY_DECIDED_ERRORS as error:
             return await self.refuse(workspace, approval_id, decision, reviewer, error)
 
     async def _decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
@@ -148,7 +156,7 @@ class Inbox:
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, _: approvals.refused(approval, kind, reviewer, error, args_sha256=seen),
+            lambda approval, _: approvals.record_refusal(approval, kind, reviewer, error, args_sha256=seen),
         )
 
     async def bulk(
@@ -217,20 +225,20 @@ class Inbox:
         revoked = None if grant.revoked_at is None else await self._revocation(grant)
         return GrantView(grant, grants.state_at(grant, self._clock()), used, revoked)
 
-    async def definition(self, workspace: str, tool: str, agent: str = "*") -> Definition:
+    async def definition(self, workspace: str, tool: str, agent: str = "*") -> LatestDefinition:
         """What a new grant for a tool is tied to: its definition in the newest call, if possible of such an agent."""
-        seen = await self._store.newest_specs(workspace, tool, LOOK_AT)
+        seen = await self._store.newest_specs(workspace, tool, SPEC_LOOKBACK)
         if not seen:
             raise NotFound(
                 f"No call of {tool!r} has been seen in the workspace {workspace!r}, and a grant is tied to the tool's "
                 "definition. Check the name, or let the agent ask once."
             )
-        theirs = [each for each in seen if fits(each[1], agent)] or seen
+        theirs = [each for each in seen if matches_pattern(each[1], agent)] or seen
         sha256, caller, at = theirs[0]
         spec = await self._store.spec(sha256)
         if spec is None:
             raise NotFound(f"The definition of {tool!r} is missing from the database.")
-        return Definition(spec, caller, at, len({each[0] for each in theirs}) - 1)
+        return LatestDefinition(spec, caller, at, len({each[0] for each in theirs}) - 1)
 
     async def grant(self, draft: Grant, maker: Reviewer) -> Grant:
         """`draft` says what it covers and until when; who made it comes from the reviewer."""
@@ -238,7 +246,7 @@ class Inbox:
             self._conditions(draft.when)
         spec = await self._store.spec(draft.spec_sha256)
         if spec is not None:
-            grants.fits(draft, spec)
+            grants.check_budget_argument(draft, spec)
         making = draft.workspace, maker
         return await self._store.add_grant(*making, lambda moment, who: grants.make(draft, who, moment))
 
@@ -249,7 +257,7 @@ class Inbox:
 
     async def erase(
         self, workspace: str, erasure: Erasure, reviewer: Reviewer, *, dry_run: bool = False
-    ) -> AsyncIterator[Erased]:
+    ) -> AsyncIterator[ErasureResult]:
         """Lot by lot, for good; whoever stops half way can begin again. Who wanted it is the reviewer, nobody else."""
         if reviewer.role != "admin":
             raise Forbidden(f"{reviewer.name} may not erase anything. Ask an admin of the workspace.")
@@ -262,16 +270,16 @@ class Inbox:
         user = next((user for user in users if user.name == name), User(name, role))
         if user.removed_at is not None:
             return Reviewer(name, "viewer", frozenset(), via)
-        return Reviewer(name, user.role, user.teams, via, covers_of(users, name, user.teams, self._clock()))
+        return Reviewer(name, user.role, user.teams, via, active_delegations(users, name, user.teams, self._clock()))
 
     async def covers(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
         """The people who are away now and let this one decide in their place."""
-        return covers_of(await self._store.users(workspace), name, teams, self._clock())
+        return active_delegations(await self._store.users(workspace), name, teams, self._clock())
 
     async def _revocation(self, grant: Grant) -> Entry | None:
         """Looked for among the newest entries: no index leads to it."""
         newest = (await self._store.head(grant.workspace)).seq
-        async for page in self._store.entries(grant.workspace, max(0, newest - LOOK_BACK)):
+        async for page in self._store.entries(grant.workspace, max(0, newest - REVOCATION_LOOKBACK)):
             for entry in page:
                 if entry.kind == "grant_revoked" and json.loads(entry.data)["grant"] == grant.id:
                     return entry
@@ -289,7 +297,7 @@ class Inbox:
 
     async def _prepared(
         self, workspace: str, approval_id: str, decision: Decision
-    ) -> Callable[[Approval], Edited | Error | None]:
+    ) -> Callable[[Approval], PreparedEdit | Error | None]:
         """Worked out before the transaction: a checked edit or answer, or whether the policy of now denies the call."""
         match decision:
             case Approve():
@@ -300,7 +308,7 @@ class Inbox:
             case _:
                 return lambda _: None
 
-    async def _prepare(self, stored: Stored, decision: Edit | Respond) -> Edited | Error | None:
+    async def _prepare(self, stored: Stored, decision: Edit | Respond) -> PreparedEdit | Error | None:
         """Worked out before the transaction; the transaction only takes it if nothing changed meanwhile."""
         try:
             match decision:
@@ -311,11 +319,11 @@ class Inbox:
         except InvalidRequest as error:
             return InvalidDecision(error.message, [Problem("/args", error.message)], approval_id=stored.approval.id)
 
-    async def _edited(self, stored: Stored, decision: Edit) -> Edited | Error:
+    async def _edited(self, stored: Stored, decision: Edit) -> PreparedEdit | Error:
         """Checked by the tool's schema and judged by the policy of now; errors go to the person, not to the model."""
         approval, spec = stored.approval, await self._spec(stored.approval)
         key = await self._store.secret_key(approval.subject.workspace)
-        wanted = cast(Args, read(decision.data))
+        wanted = cast(Args, read_canonical(decision.data))
         whole, problems = restore(wanted, stored.payload.args or b"{}", spec, key)
         problems += self._validate(spec.schema, whole) if spec.schema is not None else ()
         if problems:
@@ -325,17 +333,17 @@ class Inbox:
         shown = redact(args, spec, key)
         verdict = await self.stops.judge(self.policy, approval, args, spec)
         if isinstance(verdict, Deny):
-            return denial(verdict, approval).deciding()
-        findings = findings_in(spec, shown.value, shown.secrets)
-        return Edited(
+            return denied_now_error(verdict, approval).deciding()
+        findings = call_findings(spec, shown.value, shown.secrets)
+        return PreparedEdit(
             approval.args_sha256,
             args,
             shown.data if shown.data != args else None,
             shown.sha256,
-            sentence_of(self._at_home(approval, spec), shown),
+            call_sentence(self._at_home(approval, spec), shown),
             tuple(finding.id for finding in findings if finding.level == "alarm"),
             verdict if isinstance(verdict, Ask) else approval.terms,
-            changes_of(redact(stored.payload.args or b"{}", spec, key), shown),
+            args_diff(redact(stored.payload.args or b"{}", spec, key), shown),
         )
 
     def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
@@ -344,9 +352,9 @@ class Inbox:
         return own if own is not None and own.sha256 == stored.sha256 else stored
 
     def _answer_problem(self, stored: Stored, decision: Respond) -> Error | None:
-        asked = cast(Mapping[str, object], read(stored.payload.args or b"{}"))
+        asked = cast(Mapping[str, object], read_canonical(stored.payload.args or b"{}"))
         schema, choices = asked.get("schema"), asked.get("choices")
-        if stored.approval.subject.tool != QUESTION or (schema is None and choices is None):
+        if stored.approval.subject.tool != QUESTION_TOOL or (schema is None and choices is None):
             return None
         said = decision.message if decision.answer is None else decision.answer
         schema = {"enum": choices} if schema is None else schema  # an empty schema takes anything
@@ -365,33 +373,33 @@ class Inbox:
 
     async def _card(self, stored: Stored, spec: ToolSpec) -> Card:
         key = await self._store.secret_key(stored.approval.subject.workspace)
-        return await beside(len(stored.payload.args or b""), lambda: _card(stored, spec, key))
+        return await offload(len(stored.payload.args or b""), lambda: _approval_card(stored, spec, key))
 
 
-def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
+def _approval_card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
     approval, payload = stored.approval, stored.payload
     subject = approval.subject
     shown = payload.shown if payload.shown is not None else payload.args
-    value = cast(Args, read(shown or b"{}"))
+    value = cast(Args, read_canonical(shown or b"{}"))
     secrets = redact(payload.args or b"{}", spec, key).secrets
-    said = words_of(spec, payload, Shown(shown or b"{}", value, approval.args_sha256, secrets))
+    said = card_texts(spec, payload, RedactedArgs(shown or b"{}", value, approval.args_sha256, secrets))
     facts = {
         "requester": subject.requester,
         "agent": " > ".join(subject.agent_path) or subject.agent,
         "thread": subject.thread_id,
         "rule": approval.terms.rule or "default",
         "claimed effect": _claimed_effect(approval, spec),
-        "erased": _erased(approval),
-        "grant": _grant_of(approval),
+        "erased": _erased_text(approval),
+        "grant": _grant_text(approval),
         **{f"note {number}" if number > 1 else "note": note for number, note in enumerate(approval.terms.notes, 1)},
     }
     return make_card(
         tool=subject.tool,
-        sentence=said.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
-        risk=risk_of(subject.effect, subject.priority),
+        sentence=said.sentence or (ERASED_MESSAGE if approval.erased_by else f"Execute {subject.tool}?"),
+        risk=risk_level(subject.effect, subject.priority),
         facts=tuple((label, text) for label, text in facts.items() if text),
         args=value,
-        findings=findings_in(spec, value, secrets) + findings_of(approval.misfits),
+        findings=call_findings(spec, value, secrets) + schema_findings(approval.misfits),
         secrets=secrets,
         preview=said.preview,
         agent_says=payload.agent_says or "",
@@ -400,7 +408,7 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
     )
 
 
-def covers_of(users: Iterable[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:
+def active_delegations(users: Iterable[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:
     away = [user for user in users if user.removed_at is None and user.name != name and now < (user.away_until or 0)]
     return tuple(
         Delegation(user.name, user.teams, user.role, user.away_to)
@@ -409,7 +417,7 @@ def covers_of(users: Iterable[User], name: str, teams: frozenset[str], now: int)
     )
 
 
-def _grant_of(approval: Approval) -> str:
+def _grant_text(approval: Approval) -> str:
     """Which one let it through, and whose yes that was."""
     if not approval.grant_id or approval.decision is None:
         return ""
@@ -423,7 +431,7 @@ def _claimed_effect(approval: Approval, spec: ToolSpec) -> str:
     return f"{spec.effect}, by the agent's word alone; it was not believed"
 
 
-def _erased(approval: Approval) -> str:
+def _erased_text(approval: Approval) -> str:
     if approval.erased_at is None:
         return ""
     return f"{datetime.fromtimestamp(approval.erased_at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erased_by}"

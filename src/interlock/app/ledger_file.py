@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import BinaryIO
 
-from interlock.app.audit import Progress, Report, head_at, report_of
-from interlock.core.canonical import parse, plain_json
+from interlock.app.audit import AuditReport, ProgressCallback, head_at, make_report
+from interlock.core.canonical import parse_json, plain_json
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
-from interlock.core.ledger.chain import UNREADABLE, Entry, Head, Verifier, skeleton
+from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, Verifier, skeleton
 from interlock.core.ledger.checkpoint import SignedHead, read_head
 from interlock.core.ports import Store
 
 FORMAT = "interlock-ledger"
 VERSION = 1
-BLOCK = 1 << 18
+BLOCK_SIZE = 1 << 18
 MAX_LINE = 1 << 26
 _TEXT = r'("[^"\\]*(?:\\.[^"\\]*)*")'
 _SKELETON = re.compile(
@@ -37,7 +37,7 @@ _LINK = re.compile(rb"[0-9a-f]{64}")
 
 
 async def export(
-    store: Store, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: Progress
+    store: Store, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: ProgressCallback
 ) -> AsyncIterator[bytes]:
     """Blocks of whole lines: the entries after `since`, to the end that the ledger has when they are read."""
     last = await head_at(store, workspace, since)
@@ -48,7 +48,7 @@ async def export(
     while True:
         before, head = last, await store.head(workspace)
         async for entries in store.entries(workspace, last.seq):
-            yield b"".join([_line(entry) for entry in entries])
+            yield b"".join([_entry_line(entry) for entry in entries])
             last = Head(workspace, entries[-1].seq, entries[-1].link, entries[-1].at)
             progress(last.seq - since, max(head.seq, last.seq) - since)
             await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
@@ -62,7 +62,7 @@ def _json_line(body: object) -> bytes:
     return plain_json(body).encode() + b"\n"
 
 
-def _line(entry: Entry) -> bytes:
+def _entry_line(entry: Entry) -> bytes:
     salt, content = entry.salt, entry.content
     try:
         cells = (
@@ -72,7 +72,7 @@ def _line(entry: Entry) -> bytes:
             b"" if content is None else content,
         )
         line = b"\t".join(cells)
-    except UNREADABLE:
+    except PARSE_ERRORS:
         line = b"\n"
     if b"\n" in line or line.count(b"\t") != 3:  # JSON spells them otherwise, so somebody else wrote this
         raise Conflict(
@@ -85,19 +85,22 @@ def _line(entry: Entry) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExportFile:
     """An export to read; `name` is for people."""
 
     name: str
     file: BinaryIO
 
 
-Distrust = Callable[[SignedHead], str]  # why a head must not be believed; empty if it may be
+DistrustCheck = Callable[[SignedHead], str]  # why a head must not be believed; empty if it may be
 
 
 async def verify_exports(
-    sources: Iterable[Source], head: Head | None, distrust: Distrust, read: Callable[[int], None] = lambda _: None
-) -> tuple[Report, list[tuple[str, SignedHead]]]:
+    sources: Iterable[ExportFile],
+    head: Head | None,
+    distrust: DistrustCheck,
+    read: Callable[[int], None] = lambda _: None,
+) -> tuple[AuditReport, list[tuple[str, SignedHead]]]:
     """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
 
     `read` is told how many bytes were.
@@ -105,10 +108,10 @@ async def verify_exports(
     verifier: Verifier | None = None
     strangers, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
     for source in sources:
-        blocks = _blocks(source, read)
+        blocks = _read_blocks(source, read)
         first, *lines = next(blocks, [b""])
-        verifier = _following(verifier, _header(source.name, first), head, source.name)
-        reading = Reading(source.name, verifier, distrust)
+        verifier = _continue_chain(verifier, _read_header(source.name, first), head, source.name)
+        reading = ExportReader(source.name, verifier, distrust)
         for block in chain([lines], blocks):
             for line in block:
                 reading.take(line)
@@ -118,10 +121,10 @@ async def verify_exports(
     if verifier is None:
         raise Misconfigured("There is no export to verify.")
     verifier.finish()
-    return replace(report_of(verifier, []), strangers=strangers), heads
+    return replace(make_report(verifier, []), strangers=strangers), heads
 
 
-def _following(verifier: Verifier | None, after: Head, head: Head | None, name: str) -> Verifier:
+def _continue_chain(verifier: Verifier | None, after: Head, head: Head | None, name: str) -> Verifier:
     if verifier is None:
         return Verifier(after.workspace, head, after)
     if after.workspace != verifier.workspace:
@@ -136,10 +139,10 @@ def _following(verifier: Verifier | None, after: Head, head: Head | None, name: 
     return verifier
 
 
-class Reading:
+class ExportReader:
     """The lines of one export behind its first, one by one."""
 
-    def __init__(self, name: str, verifier: Verifier, distrust: Distrust) -> None:
+    def __init__(self, name: str, verifier: Verifier, distrust: DistrustCheck) -> None:
         self.strangers = 0
         self._name = name
         self._verifier = verifier
@@ -168,7 +171,7 @@ class Reading:
         verifier = self._verifier
         try:
             verifier.feed_raw([_read_line(line)])
-        except UNREADABLE as error:
+        except PARSE_ERRORS as error:
             link = line.partition(b"\t")[0]
             verifier.skip(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
         if verifier.laws.strangers:  # counted and let go: an export can be of any length
@@ -178,7 +181,7 @@ class Reading:
     def _close(self, line: bytes) -> None:
         last = self._verifier.head
         try:
-            end = read_head(parse(line))
+            end = read_head(parse_json(line))
         except InvalidRequest:
             end = None
         if end is None or plain_json(end.to_json()).encode() != line:
@@ -205,12 +208,12 @@ def _read_line(line: bytes) -> tuple[Entry, bytes]:
     actor, approval, at, data, digest, kind, seq, workspace = found.groups()
     there = salt or content
     entry = Entry(
-        _plain(workspace),
+        _unquote(workspace),
         int(seq),
         int(at),
-        _plain(kind),
-        _plain(actor),
-        _plain(approval),
+        _unquote(kind),
+        _unquote(actor),
+        _unquote(approval),
         data,
         digest,
         link.decode(),
@@ -220,13 +223,13 @@ def _read_line(line: bytes) -> tuple[Entry, bytes]:
     return entry, body
 
 
-def _plain(text: str) -> str:
+def _unquote(text: str) -> str:
     return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
-def _header(name: str, line: bytes) -> Head:
+def _read_header(name: str, line: bytes) -> Head:
     try:
-        body = parse(line)
+        body = parse_json(line)
     except InvalidRequest:
         body = None
     match body:
@@ -245,10 +248,10 @@ def _header(name: str, line: bytes) -> Head:
     )
 
 
-def _blocks(source: Source, read: Callable[[int], None]) -> Iterator[list[bytes]]:
+def _read_blocks(source: ExportFile, read: Callable[[int], None]) -> Iterator[list[bytes]]:
     """Lines without their ends; a file that never ends one must not fill the memory."""
     rest = b""
-    while block := source.file.read(BLOCK):
+    while block := source.file.read(BLOCK_SIZE):
         read(len(block))
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > MAX_LINE:

@@ -11,23 +11,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any
 
 from interlock.core.approval.approval import Approval
-from interlock.core.call import caller_of
+from interlock.core.call import stored_caller
 from interlock.core.canonical import digest
-from interlock.core.card import as_written
-from interlock.core.ledger.chain import UNREADABLE, Entry
-from interlock.core.ledger.erasure import Gaps
+from interlock.core.card import unescape_visible
+from interlock.core.ledger.chain import PARSE_ERRORS, Entry
+from interlock.core.ledger.erasure import ErasureTracker
 from interlock.core.ledger.event import Payload, Stored
-from interlock.core.ledger.expected_rows import Difference, Expected
+from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
 from interlock.core.ledger.expected_tables import TABLES, ExpectedTables
-from interlock.core.ledger.invariants import Fault
+from interlock.core.ledger.invariants import Violation
 from interlock.core.names import fold
-from interlock.core.ports import CheckedPage, Checking
+from interlock.core.ports import AuditPage, AuditReader
 
-PAGE = 500  # rows
-ENTRIES = 5_000  # in one read
-FIRST = 2**62  # behind every entry of an approval
-LAST = "\U0010ffff"  # behind every id
-SPOKEN = ("users", "keys", "policies", "freezes", "pins")  # the tables that a short look compares
+PAGE_SIZE = 500  # rows
+ENTRIES_PER_READ = 5_000  # in one read
+AFTER_ALL_ENTRIES = 2**62  # behind every entry of an approval
+MAX_ID = "\U0010ffff"  # behind every id
+QUICK_CHECK_TABLES = ("users", "keys", "policies", "freezes", "pins")  # the tables that a short look compares
 
 ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
 
@@ -36,7 +36,7 @@ class RowCheck:
     """`tables` and `gaps` are what was read of the ledger so far; `read_up_to` reads on."""
 
     def __init__(
-        self, checking: Checking, workspace: str, tables: ExpectedTables, gaps: Gaps, read_up_to: ReadUpTo
+        self, checking: AuditReader, workspace: str, tables: ExpectedTables, gaps: ErasureTracker, read_up_to: ReadUpTo
     ) -> None:
         self._checking = checking
         self._workspace = workspace
@@ -47,24 +47,24 @@ class RowCheck:
 
     # Approvals
 
-    async def approvals(self, after: str = "", until: str = LAST) -> AsyncIterator[Fault]:
+    async def approvals(self, after: str = "", until: str = MAX_ID) -> AsyncIterator[Violation]:
         """Those whose ids come after one and up to another, and those that are gone between them."""
         more = True
         while more:
-            page = await self._checking.approvals(self._workspace, after, until, PAGE)
-            more = len(page.items) == PAGE
+            page = await self._checking.approvals(self._workspace, after, until, PAGE_SIZE)
+            more = len(page.items) == PAGE_SIZE
             end = page.items[-1][0] if more else until
             async for fault in self._page(page, after, end):
                 yield fault
             after = end
             await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
 
-    async def _page(self, page: CheckedPage, after: str, end: str) -> AsyncIterator[Fault]:
+    async def _page(self, page: AuditPage, after: str, end: str) -> AsyncIterator[Violation]:
         newest = await self._read_up_to(page.newest)
         found = dict(page.items)
-        expected: dict[str, Expected] = {}
+        expected: dict[str, ExpectedRow] = {}
         async for entries in self._entries(after, end, newest):
-            for fault in _take(entries, expected):
+            for fault in _apply_entries(entries, expected):
                 yield fault
         for approval_id, row in found.items():
             faults = list(self._approval(approval_id, row, expected.get(approval_id)))
@@ -73,14 +73,16 @@ class RowCheck:
             for fault in faults:
                 yield fault
         for approval_id in sorted(expected.keys() - found.keys()):
-            yield _of(approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first)
+            yield _approval_violation(
+                approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first
+            )
 
-    async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Fault]:
+    async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Violation]:
         """Names that a call used with its key and that are not noted for the key, each once.
 
         They are noted before the call is recorded. What is noted besides may be of reads, which leave no entry.
         """
-        subject, caller = approval.subject, caller_of(approval.subject)
+        subject, caller = approval.subject, stored_caller(approval.subject)
         if caller is None or not caller.credential:
             return
         for agent in subject.path:
@@ -92,73 +94,73 @@ class RowCheck:
                 told = (
                     f"It used the name of the agent {agent!r}, but that is not noted: a freeze of the agent misses it."
                 )
-                yield Fault(seq, f"key {caller.credential}: {told}", "key_agents", caller.credential, "agent")
+                yield Violation(seq, f"key {caller.credential}: {told}", "key_agents", caller.credential, "agent")
 
     async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
-        place = (after, FIRST)
-        while entries := await self._checking.entries(self._workspace, place, end, newest, ENTRIES):
+        place = (after, AFTER_ALL_ENTRIES)
+        while entries := await self._checking.entries(self._workspace, place, end, newest, ENTRIES_PER_READ):
             yield entries
-            if len(entries) < ENTRIES:
+            if len(entries) < ENTRIES_PER_READ:
                 return
             place = (entries[-1].approval_id, entries[-1].seq)
 
-    def _approval(self, approval_id: str, row: Stored | str, expected: Expected | None) -> Iterator[Fault]:
+    def _approval(self, approval_id: str, row: Stored | str, expected: ExpectedRow | None) -> Iterator[Violation]:
         if expected is None:
-            yield _of(approval_id, "The ledger knows nothing of it.", 0, "id")
+            yield _approval_violation(approval_id, "The ledger knows nothing of it.", 0, "id")
             return
         if isinstance(row, str):
-            yield _of(approval_id, row, expected.first)
+            yield _approval_violation(approval_id, row, expected.first)
             return
         if stated := self._tables.open.get(approval_id):
             expected.state_before(self._tables.stated, *stated)
         try:
             differences = list(expected.differences(row))
             complaint = self._complaint(row, expected)
-        except UNREADABLE as error:
-            yield _of(approval_id, f"Its row cannot be read: {error}.", expected.first)
+        except PARSE_ERRORS as error:
+            yield _approval_violation(approval_id, f"Its row cannot be read: {error}.", expected.first)
             return
         for each in differences:
-            yield _of(approval_id, str(each), each.seq, each.field)
+            yield _approval_violation(approval_id, str(each), each.seq, each.field)
         if complaint:
-            yield _of(approval_id, complaint, expected.first, "args")
+            yield _approval_violation(approval_id, complaint, expected.first, "args")
 
-    def _complaint(self, stored: Stored, expected: Expected) -> str:
+    def _complaint(self, stored: Stored, expected: ExpectedRow) -> str:
         args = stored.payload.args
         if args is not None:
-            return altered(stored.approval, stored.payload, args)
+            return tamper_reason(stored.approval, stored.payload, args)
         return "" if self._gaps.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
 
     # What is not about one approval
 
-    async def tables(self, *names: str) -> AsyncIterator[Fault]:
+    async def tables(self, *names: str) -> AsyncIterator[Violation]:
         for name in names or TABLES:
             async for fault in self._table(name):
                 yield fault
 
-    async def _table(self, name: str) -> AsyncIterator[Fault]:
+    async def _table(self, name: str) -> AsyncIterator[Violation]:
         after, more = "", True
         while more:
-            page = await self._checking.rows(name, self._workspace, after, PAGE)
+            page = await self._checking.rows(name, self._workspace, after, PAGE_SIZE)
             await self._read_up_to(page.newest)
-            more = len(page.items) == PAGE
+            more = len(page.items) == PAGE_SIZE
             end = page.last if more else ""
             for row_id, row in page.items:
                 for each in self._row(name, row_id, row):
                     if each.seq == 0 or not await self._was_erased(each):
-                        yield _row_fault(name, row_id, each)
+                        yield _row_violation(name, row_id, each)
             found = {row_id for row_id, _ in page.items}
             for row_id in self._tables.ids(name):
-                if row_id not in found and _between(name, after, row_id, end):
-                    yield _row_fault(name, row_id, Difference("gone", self._tables.last(name, row_id)))
+                if row_id not in found and _is_in_page(name, after, row_id, end):
+                    yield _row_violation(name, row_id, RowDifference("gone", self._tables.last(name, row_id)))
             after = end
 
-    def _row(self, table: str, row_id: str, row: Any) -> Iterator[Difference]:
+    def _row(self, table: str, row_id: str, row: Any) -> Iterator[RowDifference]:
         if isinstance(row, str):
-            yield Difference("unreadable", 0, row)
+            yield RowDifference("unreadable", 0, row)
             return
         yield from self._tables.differences(table, row_id, row)
 
-    async def _was_erased(self, difference: Difference) -> bool:
+    async def _was_erased(self, difference: RowDifference) -> bool:
         """Whether what the entry said of this was erased after it was read here, and from the row too."""
         seq = difference.seq
         for entry in await self._checking.statements(self._workspace, seq - 1, seq, 1):
@@ -166,18 +168,18 @@ class RowCheck:
         return False
 
 
-def _take(entries: Sequence[Entry], expected: dict[str, Expected]) -> Iterator[Fault]:
+def _apply_entries(entries: Sequence[Entry], expected: dict[str, ExpectedRow]) -> Iterator[Violation]:
     for entry in entries:
         known = expected.get(entry.approval_id)
         if known is None:
-            known = expected[entry.approval_id] = Expected()
+            known = expected[entry.approval_id] = ExpectedRow()
         try:
             known.take(entry)
-        except UNREADABLE as error:
-            yield _fault(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
+        except PARSE_ERRORS as error:
+            yield _entry_violation(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
 
 
-def altered(approval: Approval, payload: Payload, args: bytes) -> str:
+def tamper_reason(approval: Approval, payload: Payload, args: bytes) -> str:
     """What can only be checked while the arguments are kept."""
     shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
     if digest(shown) != approval.args_sha256:
@@ -187,19 +189,19 @@ def altered(approval: Approval, payload: Payload, args: bytes) -> str:
     return ""
 
 
-def _between(table: str, after: str, row_id: str, end: str) -> bool:
+def _is_in_page(table: str, after: str, row_id: str, end: str) -> bool:
     """As the database sorts them: versions by number, names by their bytes, of which entries spell those of tools."""
     if table == "policies":
         return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
-    place = as_written(row_id) if table == "pins" else row_id
+    place = unescape_visible(row_id) if table == "pins" else row_id
     return after < place and (not end or place <= end)
 
 
-def _of(approval_id: str, message: str, seq: int, field: str = "") -> Fault:
-    return Fault(seq, f"approval {approval_id}: {message}", "approvals", approval_id, field)
+def _approval_violation(approval_id: str, message: str, seq: int, field: str = "") -> Violation:
+    return Violation(seq, f"approval {approval_id}: {message}", "approvals", approval_id, field)
 
 
-def _row_fault(table: str, row_id: str, difference: Difference) -> Fault:
+def _row_violation(table: str, row_id: str, difference: RowDifference) -> Violation:
     name = f"{TABLES[table].one} {row_id}"
     match difference.field:
         case "id":
@@ -211,8 +213,8 @@ def _row_fault(table: str, row_id: str, difference: Difference) -> Fault:
         case _:
             message = str(difference)
     field = "" if difference.field in ("id", "gone", "unreadable") else difference.field
-    return Fault(difference.seq, f"{name}: {message}", table, row_id, field)
+    return Violation(difference.seq, f"{name}: {message}", table, row_id, field)
 
 
-def _fault(message: str, seq: int) -> Fault:
-    return Fault(seq, message, "events")
+def _entry_violation(message: str, seq: int) -> Violation:
+    return Violation(seq, message, "events")

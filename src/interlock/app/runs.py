@@ -9,11 +9,11 @@ from typing import NamedTuple
 from interlock.app.gate import uuid7
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ledger.event import Change, Moment
-from interlock.core.ports import Clock, IsDead, Store
-from interlock.core.run import Run, close_run, leave_run, open_run, renew_run, resume_run
+from interlock.core.ports import Clock, IsRunnerDead, Store
+from interlock.core.run import Run, close_run, open_run, release_run, renew_run, resume_run
 
 
-class Holder(NamedTuple):
+class RunHolder(NamedTuple):
     """One program, and for how long its run counts as held without a sign of life.
 
     `ours` begins the names of the programs whose runs are this one's to go on with; for it there are no other runs.
@@ -31,64 +31,68 @@ class Holder(NamedTuple):
         return run
 
 
-class Taken(NamedTuple):
+class ClaimedRun(NamedTuple):
     run_id: str
     resumed: bool
 
 
-class Runs:
+class RunService:
     """`opening` is held while a run is opened; it may refuse."""
 
     def __init__(
-        self, store: Store, clock: Clock, is_gone: IsDead, opening: AbstractAsyncContextManager[None] | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        is_gone: IsRunnerDead,
+        opening: AbstractAsyncContextManager[None] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._is_gone = is_gone
         self._opening = opening or nullcontext()
 
-    async def take_up(self, holder: Holder) -> Taken:
+    async def take_up(self, holder: RunHolder) -> ClaimedRun:
         """Continues the newest run of this agent whose program is gone; else begins one."""
         for run in await self.open_runs(holder.workspace, holder.agent):
             if not run.runner.startswith(holder.ours):
                 continue
             if run.runner == holder.runner:  # told twice, since the first answer got lost
-                return Taken(run.id, resumed=True)
+                return ClaimedRun(run.id, resumed=True)
             if not self._is_gone(run.runner) and self._clock() < run.lease_until:
                 continue
             with suppress(Conflict, NotFound):  # another start of the same program was quicker
                 await self._store.step_run(
                     holder.workspace, run.id, lambda run, moment: self._resumed(run, holder, moment)
                 )
-                return Taken(run.id, resumed=True)
+                return ClaimedRun(run.id, resumed=True)
         return await self._begun(holder)
 
     async def open_runs(self, workspace: str, agent: str) -> Sequence[Run]:
         """The newest first."""
         return await self._store.runs(workspace, agent)
 
-    async def renew(self, holder: Holder, run_id: str) -> None:
+    async def renew(self, holder: RunHolder, run_id: str) -> None:
         await self._store.step_run(
             holder.workspace,
             run_id,
             lambda run, moment: renew_run(holder.own(run), holder.runner, holder.lease, moment),
         )
 
-    async def close(self, holder: Holder, run_id: str) -> None:
+    async def close(self, holder: RunHolder, run_id: str) -> None:
         await self._store.step_run(holder.workspace, run_id, lambda run, _: close_run(holder.own(run), holder.runner))
 
-    async def leave(self, holder: Holder, run_id: str) -> None:
+    async def leave(self, holder: RunHolder, run_id: str) -> None:
         """The next start of the program goes on at once."""
-        await self._store.step_run(holder.workspace, run_id, lambda run, _: leave_run(holder.own(run), holder.runner))
+        await self._store.step_run(holder.workspace, run_id, lambda run, _: release_run(holder.own(run), holder.runner))
 
-    def _resumed(self, run: Run, holder: Holder, moment: Moment) -> Change[Run]:
+    def _resumed(self, run: Run, holder: RunHolder, moment: Moment) -> Change[Run]:
         return resume_run(run, holder.runner, holder.lease, moment, runner_is_dead=self._is_gone(run.runner))
 
-    async def _begun(self, holder: Holder) -> Taken:
+    async def _begun(self, holder: RunHolder) -> ClaimedRun:
         workspace, agent, runner, lease, _ = holder
         run_id = uuid7(self._clock())
         async with self._opening:
             await self._store.add_run(
                 workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment)
             )
-        return Taken(run_id, resumed=False)
+        return ClaimedRun(run_id, resumed=False)

@@ -13,33 +13,33 @@ from interlock.core import freeze
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import DeniedNow, Frozen, Stale
-from interlock.core.freeze import ANY, Freeze, ReadEntries, target_of, target_of_call
+from interlock.core.freeze import ANY_AGENT, Freeze, ReadEntryLimiter, approval_target, call_target
 from interlock.core.ledger.event import Moment
 from interlock.core.names import fold
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pins import Pins
 from interlock.core.policy.claims import judge_stored
 from interlock.core.policy.policy import Deny, Policy, Verdict
-from interlock.core.ports import Page, Store
+from interlock.core.ports import ApprovalPage, Store
 
-KEPT = 10_000  # calls that are known to have been judged
+MAX_CACHED_CALLS = 10_000  # calls that are known to have been judged
 EDITS = 10  # of one call between judging it and writing, after which whoever wrote last is told to look again
-NAMES = 200  # agents' names of one key; one that uses more is covered by every agent's freeze
+MAX_AGENT_NAMES = 200  # agents' names of one key; one that uses more is covered by every agent's freeze
 
 T = TypeVar("T")
 
 
-class Outdated(Stale):
+class ArgsChanged(Stale):
     """The call was edited after it was judged."""
 
 
-class Basis(NamedTuple):
+class PolicyEpoch(NamedTuple):
     """What calls are judged by: a policy, and the people as they are while this very object is the one that counts."""
 
     policy: Policy | None
 
 
-class Judged(NamedTuple):
+class RecheckResult(NamedTuple):
     """`binding` says with which arguments."""
 
     binding: str
@@ -48,23 +48,23 @@ class Judged(NamedTuple):
     def check(self, approval: Approval) -> Deny | None:
         """Inside the transaction. Raises Outdated if other arguments were judged than are there."""
         if self.binding != approval.binding:
-            raise Outdated("The arguments changed meanwhile. Look again.", approval_id=approval.id)
+            raise ArgsChanged("The arguments changed meanwhile. Look again.", approval_id=approval.id)
         return self.denied
 
     def for_person(self, approval: Approval) -> DeniedNow | None:
         """Why they cannot approve it."""
         denied = self.check(approval) if approval.status == "pending" else None
-        return None if denied is None else denial(denied, approval).deciding()
+        return None if denied is None else denied_now_error(denied, approval).deciding()
 
 
-Specs = Callable[[str, str], ToolSpec | None]
+SpecLookup = Callable[[str, str], ToolSpec | None]
 
 
-def no_specs(_: str, __: str) -> None:
+def no_registered_specs(_: str, __: str) -> None:
     """Where no tools are at home."""
 
 
-class Stops:
+class StartChecks:
     """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second.
 
     `registered` are the tools that this process knows by itself, by workspace and name.
@@ -72,11 +72,11 @@ class Stops:
 
     def __init__(self, store: Store) -> None:
         self.freezes: tuple[Freeze, ...] = ()
-        self.read_entries = ReadEntries()
-        self.registered: Specs = no_specs
+        self.read_entries = ReadEntryLimiter()
+        self.registered: SpecLookup = no_registered_specs
         self._store = store
-        self._basis = Basis(None)
-        self._judged: dict[str, Judged] = {}  # by that basis, and not denied
+        self._basis = PolicyEpoch(None)
+        self._judged: dict[str, RecheckResult] = {}  # by that basis, and not denied
         self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
         self._noted: set[tuple[str, str, tuple[str, ...], str]] = set()  # calls whose names are among them for certain
 
@@ -87,24 +87,28 @@ class Stops:
         caller = call.caller
         if caller is not None and (call.workspace, caller.credential, call.agent_path, call.agent) not in self._noted:
             await self._use_key(call)
-        return freeze.stopping(self.freezes, target_of_call(call)) if self.freezes else None
+        return freeze.find_active_freeze(self.freezes, call_target(call)) if self.freezes else None
 
     def at_start(
-        self, approval: Approval, runner: str, freezes: Sequence[Freeze], judged: Judged
+        self, approval: Approval, runner: str, freezes: Sequence[Freeze], judged: RecheckResult
     ) -> Frozen | DeniedNow | None:
         """Inside the transaction of a start, with the freezes that it has read."""
-        stopping = freeze.stopping(freezes, target_of(approval, freeze.key_of(runner))) if freezes else None
+        stopping = (
+            freeze.find_active_freeze(freezes, approval_target(approval, freeze.runner_key_id(runner)))
+            if freezes
+            else None
+        )
         if stopping is not None:
             self.freezes = tuple(freezes)  # what is looked at next already knows of it
-            return freeze.error_of(stopping, approval.id)
+            return freeze.frozen_error(stopping, approval.id)
         denied = judged.check(approval) if approval.status in ("approved", "running") else None
-        return None if denied is None else denial(denied, approval)
+        return None if denied is None else denied_now_error(denied, approval)
 
     def deferred(self, approval: Approval, now: int) -> Approval:
         """As it is while a freeze holds up its deadlines."""
-        return freeze.defer(approval, self.freezes, Moment(now)).state if self.freezes else approval
+        return freeze.defer_deadlines(approval, self.freezes, Moment(now)).state if self.freezes else approval
 
-    def shown(self, page: Page, now: int) -> Page:
+    def shown(self, page: ApprovalPage, now: int) -> ApprovalPage:
         if not self.freezes:
             return page
         items = (stored._replace(approval=self.deferred(stored.approval, now)) for stored in page.items)
@@ -112,7 +116,11 @@ class Stops:
 
     def unless_frozen(self, outcome: Outcome, approval: Approval) -> Outcome:
         """What may run as soon as a freeze is released is waited for."""
-        if isinstance(outcome, Proceed) and self.freezes and freeze.stopping(self.freezes, target_of(approval)):
+        if (
+            isinstance(outcome, Proceed)
+            and self.freezes
+            and freeze.find_active_freeze(self.freezes, approval_target(approval))
+        ):
             return Waiting(approval.id, approval.status, None, approval.args_sha256)
         return outcome
 
@@ -122,11 +130,11 @@ class Stops:
         The freezes are read anew: whoever is told yes may not ask again.
         """
         self.freezes = await self._store.open_freezes(approval.subject.workspace)
-        stopping = freeze.stopping(self.freezes, target_of(approval, key))
+        stopping = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
         if stopping is not None:
-            return freeze.error_of(stopping, approval.id)
+            return freeze.frozen_error(stopping, approval.id)
         denied = (await self.judged(policy, approval.subject.workspace, approval.id)).denied
-        return None if denied is None else denial(denied, approval)
+        return None if denied is None else denied_now_error(denied, approval)
 
     async def _use_key(self, call: ToolCall) -> None:
         """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
@@ -134,30 +142,30 @@ class Stops:
             return
         used = self._used[call.workspace, call.key]
         new = {fold(agent) for agent in call.path} - used
-        if new and ANY not in used:
-            new = new if len(used) + len(new) <= NAMES else {ANY}
+        if new and ANY_AGENT not in used:
+            new = new if len(used) + len(new) <= MAX_AGENT_NAMES else {ANY_AGENT}
             await self._store.use_key(call.workspace, call.key, sorted(new))
             used |= new
         if not call.agent_path:
-            if len(self._noted) >= KEPT:
+            if len(self._noted) >= MAX_CACHED_CALLS:
                 self._noted.clear()
             self._noted.add((call.workspace, call.key, (), call.agent))
 
     # The policy of now
 
-    def basis(self, policy: Policy) -> Basis:
+    def basis(self, policy: Policy) -> PolicyEpoch:
         """The same until another policy is in force, which its digest does not tell (switches), or people change."""
         if self._basis.policy is not policy:
             self._begin(policy)
         return self._basis
 
-    def keep(self, basis: Basis, approval: Approval) -> None:
+    def keep(self, basis: PolicyEpoch, approval: Approval) -> None:
         """It was judged as it is stored, and not denied: while the basis counts it need not be judged again."""
         if basis is not self._basis:
             return
-        if len(self._judged) >= KEPT:
+        if len(self._judged) >= MAX_CACHED_CALLS:
             self._judged.clear()
-        self._judged[approval.id] = Judged(approval.binding)
+        self._judged[approval.id] = RecheckResult(approval.binding)
 
     def forget(self, approval_id: str) -> None:
         self._judged.pop(approval_id, None)
@@ -167,7 +175,7 @@ class Stops:
         for left in reversed(range(EDITS)):
             try:
                 return await work()
-            except Outdated:
+            except ArgsChanged:
                 self.forget(approval_id)
                 if not left:
                     raise
@@ -178,10 +186,10 @@ class Stops:
         self._begin(self._basis.policy)
 
     def _begin(self, policy: Policy | None) -> None:
-        self._basis = Basis(policy)
+        self._basis = PolicyEpoch(policy)
         self._judged.clear()
 
-    async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
+    async def judged(self, policy: Policy, workspace: str, approval_id: str) -> RecheckResult:
         basis = self.basis(policy)
         known = self._judged.get(approval_id)
         if known is not None:
@@ -190,9 +198,9 @@ class Stops:
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
         verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
-            return Judged(approval.binding, verdict)
+            return RecheckResult(approval.binding, verdict)
         self.keep(basis, approval)
-        return Judged(approval.binding)
+        return RecheckResult(approval.binding)
 
     async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""
@@ -222,7 +230,7 @@ class Stops:
         return spec if known is None else replace(spec, effect=known.effect, declared=False)
 
 
-def denial(denied: Deny, approval: Approval) -> DeniedNow:
+def denied_now_error(denied: Deny, approval: Approval) -> DeniedNow:
     by = f" (rule {denied.rule!r})" if denied.rule else ""
     message = f"The policy that is in force now denies this call{by}: {denied.reason}"
     return DeniedNow(message, approval_id=approval.id, rule=denied.rule, reason=denied.reason)

@@ -9,31 +9,31 @@ from typing import Literal, NamedTuple
 
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.names import fold, looks_like, spelled
+from interlock.core.names import fold, looks_like, spell_out
 from interlock.core.pins import (
     MAX_DECLARED,
     MAX_LISTED,
     Pin,
     Pins,
-    believes,
-    check_name,
-    differences,
-    look_alike,
-    named_by,
-    pinned,
+    check_pin_name,
+    lookalike_error,
+    make_pinned_spec,
+    naming_rule_text,
+    spec_differences,
+    trusts_declared,
 )
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import SeenTool, Store, UsedTool
+from interlock.core.ports import AgentToolUsage, FirstSeenTool, Store
 
-Standing = Literal["registered", "pinned", "declared"]
-DAYS = 30
+ToolStatus = Literal["registered", "pinned", "declared"]
+USAGE_DAYS = 30
 DAY = 86_400_000
-UNSEEN = "it was not shown, or the agent declares it otherwise by now"
-NO_EFFECT = "nobody said what it does: pin it with an effect"
+UNSEEN_REASON = "it was not shown, or the agent declares it otherwise by now"
+NO_EFFECT_REASON = "nobody said what it does: pin it with an effect"
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownTool:
+class CatalogTool:
     """`spec` is the definition that counts, `declared` the newest one of an agent.
 
     `changed` says how it differs from the pin, if it came after it. `named_by` is the rule or switch that names the
@@ -42,7 +42,7 @@ class KnownTool:
     """
 
     name: str
-    standing: Standing
+    standing: ToolStatus
     spec: ToolSpec
     declared: ToolSpec | None
     pin: Pin | None
@@ -56,7 +56,7 @@ class KnownTool:
     looks_like: tuple[str, ...] = ()
 
 
-class Choice(NamedTuple):
+class PinSelection(NamedTuple):
     """Of the tools that an agent declared: what is pinned in one step, and what is not, with the reason."""
 
     specs: tuple[ToolSpec, ...]
@@ -64,7 +64,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Catalog:
+class ToolCatalog:
     """All that is known of the tools of a workspace; of one agent, if it is named."""
 
     store: Store
@@ -73,17 +73,17 @@ class Catalog:
     registered: Mapping[str, ToolSpec]
     agent: str = ""
 
-    async def tools(self, now: int) -> list[KnownTool]:
+    async def tools(self, now: int) -> list[CatalogTool]:
         """By name. Tools of programs that open the database themselves are not among them: those are their word."""
         pins = Pins(tuple(await self.store.pins(self.workspace)))
-        used = await self._used(now - DAYS * DAY)
-        seen: dict[str, list[tuple[SeenTool, ToolSpec]]] = defaultdict(list)
+        used = await self._used(now - USAGE_DAYS * DAY)
+        seen: dict[str, list[tuple[FirstSeenTool, ToolSpec]]] = defaultdict(list)
         for each in await self._declared():
             seen[each[0].name].append(each)
         theirs = () if self.agent else (*self.registered, *pins.by_name)
         found = [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
         twins = await self._twins(pins)
-        return [replace(tool, looks_like=_alike(tool.name, twins)) for tool in found]
+        return [replace(tool, looks_like=_similar_names(tool.name, twins)) for tool in found]
 
     async def bounds(self) -> list[str]:
         """Why the list may lack tools, in words; nothing if it is whole."""
@@ -108,19 +108,19 @@ class Catalog:
             raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
         known = next((name for name in self.registered if looks_like(tool, name)), "")
         if known:
-            raise look_alike(tool, known, "registered")
-        check_name(Pins(tuple(await self.store.pins(self.workspace))), tool)
+            raise lookalike_error(tool, known, "registered")
+        check_pin_name(Pins(tuple(await self.store.pins(self.workspace))), tool)
         spec = await self.definition(tool)
         if spec is None and (self.agent or not effect):
             whose = f"the agent {self.agent}" if self.agent else "any agent"
             raise NotFound(f"No definition of {tool} by {whose} was seen. To pin it unseen, give an effect.", tool=tool)
-        return pinned(spec or ToolSpec(tool), effect)
+        return make_pinned_spec(spec or ToolSpec(tool), effect)
 
     async def alike(self, tool: str) -> tuple[str, ...]:
         """Other tools whose names a reader would take for this one."""
-        return _alike(tool, await self._twins(Pins(tuple(await self.store.pins(self.workspace)))))
+        return _similar_names(tool, await self._twins(Pins(tuple(await self.store.pins(self.workspace)))))
 
-    async def choice(self, now: int, shown: Mapping[str, str] | None = None) -> Choice:
+    async def choice(self, now: int, shown: Mapping[str, str] | None = None) -> PinSelection:
         """Of the agent's tools that nobody pinned or registered; `shown` are digests of what the person saw."""
         tools = [tool for tool in await self.tools(now) if tool.standing == "declared"]
         if not tools:
@@ -128,15 +128,20 @@ class Catalog:
         specs, left_out = [], []
         for tool in tools:
             unseen = shown is not None and shown.get(tool.name) != tool.spec.sha256
-            alike = f"its name looks like {spelled(tool.looks_like[0])}" if tool.looks_like else ""
-            reason = tool.named_by or alike or ("" if tool.spec.effect else NO_EFFECT) or (UNSEEN if unseen else "")
+            alike = f"its name looks like {spell_out(tool.looks_like[0])}" if tool.looks_like else ""
+            reason = (
+                tool.named_by
+                or alike
+                or ("" if tool.spec.effect else NO_EFFECT_REASON)
+                or (UNSEEN_REASON if unseen else "")
+            )
             if reason:
                 left_out.append((tool.name, reason))
             else:
-                specs.append(pinned(tool.spec))
-        return Choice(tuple(specs), tuple(left_out))
+                specs.append(make_pinned_spec(tool.spec))
+        return PinSelection(tuple(specs), tuple(left_out))
 
-    async def _declared(self) -> list[tuple[SeenTool, ToolSpec]]:
+    async def _declared(self) -> list[tuple[FirstSeenTool, ToolSpec]]:
         """What programs elsewhere said of their tools; not what was judged as pinned, nor programs of our own."""
         seen = [tool for tool in await self.store.tools(self.workspace) if tool.spec_sha256]
         mine = [tool for tool in seen if not self.agent or tool.agent == self.agent]
@@ -151,25 +156,25 @@ class Catalog:
             found[fold(name)].append(name)
         return found
 
-    async def _used(self, since: int) -> Mapping[str, Sequence[UsedTool]]:
-        found: dict[str, list[UsedTool]] = defaultdict(list)
+    async def _used(self, since: int) -> Mapping[str, Sequence[AgentToolUsage]]:
+        found: dict[str, list[AgentToolUsage]] = defaultdict(list)
         for each in await self.store.used_tools(self.workspace, since):
             if not self.agent or each.agent in ("", self.agent):
                 found[each.tool].append(each)
         return found
 
     def _known(
-        self, name: str, pins: Pins, seen: Sequence[tuple[SeenTool, ToolSpec]], used: Sequence[UsedTool]
-    ) -> KnownTool:
+        self, name: str, pins: Pins, seen: Sequence[tuple[FirstSeenTool, ToolSpec]], used: Sequence[AgentToolUsage]
+    ) -> CatalogTool:
         newest = max(seen, key=lambda each: each[0].at, default=None)
         said = None if newest is None else newest[1]
         pin, registered = pins.find(name), self.registered.get(name)
-        standing: Standing = "registered" if registered else "pinned" if pin else "declared"
+        standing: ToolStatus = "registered" if registered else "pinned" if pin else "declared"
         agents = sorted({tool.agent for tool, _ in seen if tool.agent})
-        named = next(filter(None, (named_by(self.policy, name, agent) for agent in agents or ("",))), "")
+        named = next(filter(None, (naming_rule_text(self.policy, name, agent) for agent in agents or ("",))), "")
         believed = standing == "declared" and said is not None and bool(said.effect) and not named
         after = pin is not None and newest is not None and newest[0].at >= pin.at
-        return KnownTool(
+        return CatalogTool(
             name=name,
             standing=standing,
             spec=registered or (pin.spec if pin else said) or ToolSpec(name),
@@ -179,15 +184,15 @@ class Catalog:
             first_at=min((tool.at for tool, _ in seen), default=None),
             last_at=max((each.last_at for each in used), default=newest[0].at if newest else None),
             calls=sum(each.calls for each in used),
-            changed=differences(pin.spec, said) if pin and said and after else (),
+            changed=spec_differences(pin.spec, said) if pin and said and after else (),
             named_by=named,
-            on_word=believed and believes(self.policy),
+            on_word=believed and trusts_declared(self.policy),
         )
 
 
-def _alike(name: str, twins: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _similar_names(name: str, twins: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return tuple(other for other in twins.get(fold(name), ()) if looks_like(name, other))
 
 
-def on_word(tools: Iterable[KnownTool]) -> int:
+def count_trusted_declarations(tools: Iterable[CatalogTool]) -> int:
     return sum(tool.on_word for tool in tools)

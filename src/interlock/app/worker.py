@@ -7,26 +7,33 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from interlock.core.approval.approval import Approval
-from interlock.core.approval.timers import tick
+from interlock.core.approval.timers import fire_next_timer
 from interlock.core.errors import Conflict, Error, NotFound
 from interlock.core.ledger.event import Change, Moment
-from interlock.core.ports import Clock, IsDead, Store
+from interlock.core.ports import Clock, IsRunnerDead, Store
 
-BATCH = 100
-LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
-SETTLED = 3_000  # milliseconds: a call changes a few times in its first seconds, and is made searchable once after that
-FORGET_MOST = 20  # transactions of one sweep; what is left waits for the next
-TIDY_EVERY = 60_000  # milliseconds between looks for sessions, links and answers that have ended
-FORGET_LATE = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
+BATCH_SIZE = 100
+POLL_INTERVAL = 1.0  # seconds between looks for dead runners and for rows that other processes made
+INDEX_DELAY = (
+    3_000  # milliseconds: a call changes a few times in its first seconds, and is made searchable once after that
+)
+MAX_FORGET_BATCHES = 20  # transactions of one sweep; what is left waits for the next
+CLEANUP_INTERVAL = 60_000  # milliseconds between looks for sessions, links and answers that have ended
+FORGET_SLACK = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
 
-Tidy = Callable[[], Awaitable[int]]  # deletes a lot of what has ended, and gives how much that was
+Cleanup = Callable[[], Awaitable[int]]  # deletes a lot of what has ended, and gives how much that was
 
 
 class Worker:
     """Any number may run at once: each thing is done in a transaction that finds it done already."""
 
     def __init__(
-        self, store: Store, clock: Clock, is_dead: IsDead, retention: int | None = None, tidy: Tidy | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        is_dead: IsRunnerDead,
+        retention: int | None = None,
+        tidy: Cleanup | None = None,
     ) -> None:
         """`retention`: for how many milliseconds the content of what has ended is kept; None keeps it."""
         self._store = store
@@ -39,7 +46,7 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Sleeps until something is due, and never longer than a second."""
         while not stop.is_set():
-            pause = LOOK_EVERY
+            pause = POLL_INTERVAL
             with suppress(Error):  # a database in trouble is tried again; what is due stays due
                 await self.sweep()
                 pause = await self._pause()
@@ -50,7 +57,7 @@ class Worker:
     async def sweep(self) -> int:
         """Does everything that is due now; gives how many approvals changed."""
         done = 0
-        while due := await self._store.due(self._clock(), BATCH):
+        while due := await self._store.due(self._clock(), BATCH_SIZE):
             results = await asyncio.gather(*(self._tick(workspace, approval_id) for workspace, approval_id in due))
             done += sum(results)
             if not any(results):
@@ -59,7 +66,7 @@ class Worker:
         with suppress(Error):  # what a freeze held up stays held up until it is moved
             await self._settle_freezes()
         with suppress(Error):  # what is not searchable yet is so after another sweep
-            await self._store.index(SETTLED)
+            await self._store.index(INDEX_DELAY)
         with suppress(Error):  # what has ended lets nobody in, deleted or not
             await self._delete_ended()
         return done
@@ -75,9 +82,9 @@ class Worker:
 
     async def _forget(self) -> int:
         forgotten = 0
-        for _ in range(FORGET_MOST if self._retention is not None else 0):
+        for _ in range(MAX_FORGET_BATCHES if self._retention is not None else 0):
             retention = self._retention or 0
-            done = await self._store.forget(retention, min(FORGET_LATE, retention // 10))
+            done = await self._store.forget(retention, min(FORGET_SLACK, retention // 10))
             if done is None:
                 break
             forgotten += done.approvals
@@ -85,10 +92,10 @@ class Worker:
 
     async def _delete_ended(self) -> None:
         now = self._clock()
-        if self._tidy is not None and not 0 <= now - self._tidied < TIDY_EVERY:
+        if self._tidy is not None and not 0 <= now - self._tidied < CLEANUP_INTERVAL:
             self._tidied = now
             lots = 0
-            while lots < FORGET_MOST and await self._tidy():
+            while lots < MAX_FORGET_BATCHES and await self._tidy():
                 lots += 1
 
     async def _tick(self, workspace: str, approval_id: str) -> int:
@@ -96,7 +103,7 @@ class Worker:
 
         def step(approval: Approval, moment: Moment) -> Change[Approval]:
             dead = approval.status == "running" and self._is_dead(approval.runner)
-            change = tick(approval, moment, runner_is_dead=dead)
+            change = fire_next_timer(approval, moment, runner_is_dead=dead)
             changed.append(bool(change.events))
             return change
 
@@ -109,5 +116,5 @@ class Worker:
     async def _pause(self) -> float:
         due = await self._store.next_due()
         if due is None:
-            return LOOK_EVERY
-        return min(LOOK_EVERY, max(0.01, (due - self._clock()) / 1000))
+            return POLL_INTERVAL
+        return min(POLL_INTERVAL, max(0.01, (due - self._clock()) / 1000))

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from interlock.app.bootstrap import Reaching, Toggles, names_of
+from interlock.app.bootstrap import PolicyChannelSettings, Toggles, known_names
 from interlock.app.gate import Gate
-from interlock.app.inbox import Inbox, covers_of
+from interlock.app.inbox import Inbox, active_delegations
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
@@ -20,18 +20,18 @@ from interlock.core.pins import Pin, Pins
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import Loaded, load_policy
-from interlock.policy.own_file import OwnPolicy, StalePolicy, load_with_own
+from interlock.policy.file import LoadedPolicy, load_policy
+from interlock.policy.own_file import ConfiguredPolicy, StalePolicy, load_effective_policy
 
-DEFAULT = "default"  # the workspace of the configuration
-GATES = 1_000  # for programs elsewhere, kept by whose calls they reach
-FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
-MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
-ReachingOf = Callable[[str], Reaching]  # by workspace
+DEFAULT_WORKSPACE = "default"  # the workspace of the configuration
+MAX_CACHED_GATES = 1_000  # for programs elsewhere, kept by whose calls they reach
+REFRESH_INTERVAL = 1.0  # seconds until what another process changed holds here
+MakeGateAndInbox = Callable[[Policy], tuple[Gate, Inbox]]
+FindPolicyChannelSettings = Callable[[str], PolicyChannelSettings]  # by workspace
 
 
 @dataclass(frozen=True)
-class Known:
+class WorkspaceSnapshot:
     """What the store says of a workspace: its policy, its people and its agents by name, its pins.
 
     `odd_people` and `odd_pins` are the names that are not plain ASCII: only these can a plain name be mistaken for.
@@ -53,7 +53,7 @@ class Known:
 
 
 @dataclass
-class Doors:
+class WorkspaceServices:
     """`people` are those of the workspace, by name; `body` is the text of the policy in force.
 
     `gate` is for what runs inside, such as the chat; programs elsewhere come through `gate_for`.
@@ -62,8 +62,8 @@ class Doors:
     workspace: str
     gate: Gate
     inbox: Inbox
-    loaded: Loaded
-    known: Known
+    loaded: LoadedPolicy
+    known: WorkspaceSnapshot
     stale: StalePolicy | None = None
     _gates: dict[frozenset[str] | None, Gate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -72,7 +72,7 @@ class Doors:
         owners = principal.owners if principal.role == AGENT else None
         gate = self._gates.get(owners)
         if gate is None or gate.policy is not self.gate.policy:
-            if len(self._gates) >= GATES:
+            if len(self._gates) >= MAX_CACHED_GATES:
                 self._gates.clear()
             gate = self._gates[owners] = self.gate.outside(owners)
         return gate
@@ -95,10 +95,10 @@ class Doors:
 
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
         """A person with those for whom they stand in now."""
-        covers = covers_of(self.people.values(), principal.name, principal.teams, now)
+        covers = active_delegations(self.people.values(), principal.name, principal.teams, now)
         return replace(principal.reviewer(), covers=covers)
 
-    def take_up(self, loaded: Loaded, stale: StalePolicy | None = None) -> None:
+    def take_up(self, loaded: LoadedPolicy, stale: StalePolicy | None = None) -> None:
         self.loaded, self.stale = loaded, stale
         self.gate.policy = self.inbox.policy = loaded.policy
 
@@ -113,10 +113,10 @@ class Workspaces:
     def __init__(
         self,
         store: Store,
-        make: MakeDoors,
+        make: MakeGateAndInbox,
         toggles: Toggles,
-        reaching: Reaching | ReachingOf = Reaching(),  # noqa: B008  frozen
-        own: OwnPolicy | None = None,
+        reaching: PolicyChannelSettings | FindPolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
+        own: ConfiguredPolicy | None = None,
         tell: Callable[[StalePolicy], None] = lambda _: None,
     ) -> None:
         self._own = own
@@ -124,12 +124,12 @@ class Workspaces:
         self._store = store
         self._make = make
         self._toggles = toggles
-        self._reaching: ReachingOf = reaching if callable(reaching) else lambda _: reaching
-        self._doors: dict[str, Doors] = {}
+        self._reaching: FindPolicyChannelSettings = reaching if callable(reaching) else lambda _: reaching
+        self._doors: dict[str, WorkspaceServices] = {}
         self._opening = asyncio.Lock()
         self._refreshing = asyncio.Lock()
 
-    async def doors(self, workspace: str) -> Doors:
+    async def doors(self, workspace: str) -> WorkspaceServices:
         """A policy that does not load lets nothing through."""
         known = self._doors.get(workspace)
         if known is not None:
@@ -139,7 +139,7 @@ class Workspaces:
                 self._doors[workspace] = await self._opened(workspace)
             return self._doors[workspace]
 
-    async def draft(self, workspace: str, body: str) -> Loaded:
+    async def draft(self, workspace: str, body: str) -> LoadedPolicy:
         """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
         return await self._checked(workspace, body, (await self.doors(workspace)).known)
 
@@ -151,7 +151,7 @@ class Workspaces:
         reason: str = "",
         seen: int | None = None,
         trace: Trace | None = None,
-    ) -> tuple[Loaded, PolicyVersion]:
+    ) -> tuple[LoadedPolicy, PolicyVersion]:
         """Puts a policy in force as a new version: here at once, in other processes within a second."""
         loaded = await self.draft(workspace, body)
         version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen, trace)
@@ -161,10 +161,10 @@ class Workspaces:
     async def apply_own(self, author: str, reason: str) -> None:
         """At the start: the configuration's policy becomes a new version unless it was in force before."""
         own = self._own
-        if own is not None and (own.always or not await self._store.knows_policy(DEFAULT, own.sha256)):
-            await self._checked(DEFAULT, own.text, await self._read(DEFAULT))
-            await self._store.put_policy_file(DEFAULT, own.sha256, own.text, author, reason, again=own.always)
-        await self.refresh(DEFAULT)
+        if own is not None and (own.always or not await self._store.knows_policy(DEFAULT_WORKSPACE, own.sha256)):
+            await self._checked(DEFAULT_WORKSPACE, own.text, await self._read(DEFAULT_WORKSPACE))
+            await self._store.put_policy_file(DEFAULT_WORKSPACE, own.sha256, own.text, author, reason, again=own.always)
+        await self.refresh(DEFAULT_WORKSPACE)
 
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
@@ -187,7 +187,7 @@ class Workspaces:
 
     async def follow(self) -> None:
         while True:
-            await asyncio.sleep(FOLLOW_EVERY)
+            await asyncio.sleep(REFRESH_INTERVAL)
             for workspace in list(self._doors):
                 with suppress(Misconfigured, StoreUnavailable):  # what was in force stays in force
                     await self.refresh(workspace)
@@ -218,36 +218,36 @@ class Workspaces:
         told = {name: body["tool_approvals"] for name, body in stored.items() if "tool_approvals" in body}
         return {**self._toggles, **told}
 
-    async def _opened(self, workspace: str) -> Doors:
+    async def _opened(self, workspace: str) -> WorkspaceServices:
         known = await self._read(workspace)
         loaded, stale = await self._load_known(workspace, known)
         if stale is not None:
             self._tell(stale)
         gate, inbox = self._make(loaded.policy)
         gate.stops.freezes = await self._store.open_freezes(workspace)
-        return Doors(workspace, gate, inbox, loaded, known, stale)
+        return WorkspaceServices(workspace, gate, inbox, loaded, known, stale)
 
-    async def _read(self, workspace: str) -> Known:
+    async def _read(self, workspace: str) -> WorkspaceSnapshot:
         stored = await self._store.policy(workspace)
         users = await self._store.users(workspace)
         agents = await self._store.agents(workspace)
         pins = Pins(tuple(await self._store.pins(workspace)))
         people = {user.name: user for user in users}
-        return Known(stored, people, {agent.name: agent for agent in agents}, pins)
+        return WorkspaceSnapshot(stored, people, {agent.name: agent for agent in agents}, pins)
 
-    async def _load_known(self, workspace: str, known: Known) -> tuple[Loaded, StalePolicy | None]:
+    async def _load_known(self, workspace: str, known: WorkspaceSnapshot) -> tuple[LoadedPolicy, StalePolicy | None]:
         """Beside the event loop. No look at teams and channels: one that is gone stops nothing."""
         toggles, reminders = self.toggles(known.agents), self._reaching(workspace).reminders
-        own = self._own if workspace == DEFAULT else None
+        own = self._own if workspace == DEFAULT_WORKSPACE else None
 
-        def load(text: str) -> Loaded:
+        def load(text: str) -> LoadedPolicy:
             return load_policy(text, compile_condition, None, toggles, reminders)
 
-        return await asyncio.to_thread(load_with_own, known.policy, own, load)
+        return await asyncio.to_thread(load_effective_policy, known.policy, own, load)
 
-    async def _checked(self, workspace: str, body: str, known: Known) -> Loaded:
+    async def _checked(self, workspace: str, body: str, known: WorkspaceSnapshot) -> LoadedPolicy:
         """With a look at teams and channels."""
         reaching = self._reaching(workspace)
-        names = names_of([user for user in known.people.values() if user.removed_at is None], reaching)
+        names = known_names([user for user in known.people.values() if user.removed_at is None], reaching)
         toggles = self.toggles(known.agents)
         return await asyncio.to_thread(load_policy, body, compile_condition, names, toggles, reaching.reminders)

@@ -8,19 +8,19 @@ from typing import Literal, Protocol
 
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
-from interlock.config.agents import overlaid
-from interlock.config.models import Agent
+from interlock.config.agents import overlay_stored_agent
+from interlock.config.models import AgentSettings
 from interlock.core.errors import NotFound
 from interlock.core.ports import AgentVersion, User
 
 ASSISTANT = "assistant"
 INSTRUCTIONS = "You are a careful assistant that can act through tools."
-BUILT_IN: Mapping[str, Agent] = {ASSISTANT: Agent(instructions=INSTRUCTIONS, tools=("*",))}
+BUILT_IN: Mapping[str, AgentSettings] = {ASSISTANT: AgentSettings(instructions=INSTRUCTIONS, tools=("*",))}
 
-Origin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": it runs elsewhere, and calls the gate
+AgentOrigin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": it runs elsewhere, and calls the gate
 
 
-class Desk(Protocol):
+class ChatServices(Protocol):
     """What the agent needs of a workspace."""
 
     gate: Gate
@@ -33,44 +33,48 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ResolvedAgent:
     """An agent and where it comes from; `stored` is its newest version, if somebody changed it."""
 
-    agent: Agent
-    origin: Origin
+    agent: AgentSettings
+    origin: AgentOrigin
     stored: AgentVersion | None = None
 
 
-class Agents:
+class AgentDirectory:
     """`configured` are those of the configuration file, `built_in` those that are there without one."""
 
-    def __init__(self, configured: Mapping[str, Agent], built_in: Mapping[str, Agent] = BUILT_IN) -> None:
-        self._given: dict[str, Known] = {name: Known(agent, "built-in") for name, agent in built_in.items()}
-        self._given |= {name: Known(agent, "configuration") for name, agent in configured.items()}
+    def __init__(
+        self, configured: Mapping[str, AgentSettings], built_in: Mapping[str, AgentSettings] = BUILT_IN
+    ) -> None:
+        self._given: dict[str, ResolvedAgent] = {
+            name: ResolvedAgent(agent, "built-in") for name, agent in built_in.items()
+        }
+        self._given |= {name: ResolvedAgent(agent, "configuration") for name, agent in configured.items()}
 
-    def of(self, desk: Desk, name: str) -> Agent:
+    def of(self, desk: ChatServices, name: str) -> AgentSettings:
         known = self._known(desk.agents, name)
         if known is None:
             raise NotFound(f"There is no agent {name!r}. There are: {', '.join(self.names(desk))}.")
         return known.agent
 
-    def names(self, desk: Desk) -> list[str]:
+    def names(self, desk: ChatServices) -> list[str]:
         return sorted({*self._given, *desk.agents})
 
-    def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, Known]:
+    def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, ResolvedAgent]:
         """By name; `stored` is what the store holds of the workspace."""
         found = {name: self._known(stored, name) for name in sorted({*self._given, *stored})}
         return {name: known for name, known in found.items() if known is not None}
 
-    def over(self, name: str, body: str) -> Agent:
+    def over(self, name: str, body: str) -> AgentSettings:
         """What an agent would be if this were stored."""
-        return overlaid(body, self._base(name))
+        return overlay_stored_agent(body, self._base(name))
 
-    def _known(self, stored: Mapping[str, AgentVersion], name: str) -> Known | None:
+    def _known(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:
         version = stored.get(name)
         if version is None:
             return self._given.get(name)
-        return Known(overlaid(version.body, self._base(name)), "stored", version)
+        return ResolvedAgent(overlay_stored_agent(version.body, self._base(name)), "stored", version)
 
-    def _base(self, name: str) -> Agent:
-        return self._given[name].agent if name in self._given else Agent()
+    def _base(self, name: str) -> AgentSettings:
+        return self._given[name].agent if name in self._given else AgentSettings()

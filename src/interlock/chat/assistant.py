@@ -10,25 +10,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 from interlock.app.workspaces import Workspaces
-from interlock.chat.agents import BUILT_IN, Agents
-from interlock.chat.document_folders import Folders
+from interlock.chat.agents import BUILT_IN, AgentDirectory
+from interlock.chat.document_folders import FolderIndexer
 from interlock.chat.drafts import Drafts
-from interlock.chat.loop import Loop
-from interlock.chat.providers import LaterModel
-from interlock.chat.stream import Follower, Position, Told
+from interlock.chat.loop import ThreadLoop
+from interlock.chat.providers import LazyModel
+from interlock.chat.stream import Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
-from interlock.chat.tool import Kit
-from interlock.chat.tool_registry import Source, Toolbox
-from interlock.chat.turn import OpenModel, Parts
-from interlock.config.models import DEFAULT_WORKSPACE, Agent, Settings
-from interlock.core.chat.prompt import Model
+from interlock.chat.tool import ToolContext
+from interlock.chat.tool_registry import ToolRegistry, ToolSource
+from interlock.chat.turn import OpenModel, TurnContext
+from interlock.config.models import DEFAULT_WORKSPACE, AgentSettings, Settings
+from interlock.core.chat.prompt import ChatModel
 from interlock.core.chat.thread import Thread
 from interlock.core.errors import Misconfigured
-from interlock.core.ports import Records
+from interlock.core.ports import ToolItemStore
 from interlock.runtime.json_schema import check_schema
-from interlock.runtime.process_identity import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.store import SqlStore
-from interlock.storage.tables.threads import NO_END
+from interlock.storage.tables.threads import MAX_ENTRY_NUMBER
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from interlock.chat.mcp.servers import McpServers
 
 SCRIPTED = "demo:scripted"
-LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
+POLL_SECONDS = 5.0  # seconds: a wake-up is only a hint
 NO_MODEL = "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment"
 
-FIRST = 10.0  # seconds that threads wait for MCP servers when a process starts
+MCP_START_TIMEOUT = 10.0  # seconds that threads wait for MCP servers when a process starts
 
-Chore = Callable[[asyncio.Event], Awaitable[None]]
+BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Assistant:
     """`workspaces` are those of the configuration, whose tools are checked when it is opened."""
 
-    agents: Agents
-    toolbox: Toolbox
+    agents: AgentDirectory
+    toolbox: ToolRegistry
     threads: Threads
     drafts: Drafts
-    loop: Loop
+    loop: ThreadLoop
     store: SqlStore
     mcp: McpServers | None = None
-    folders: Folders | None = None
+    folders: FolderIndexer | None = None
     workspaces: Sequence[str] = (DEFAULT_WORKSPACE,)
 
     @asynccontextmanager
@@ -77,7 +77,7 @@ class Assistant:
                 raise Misconfigured(f"{where}{error.message}") from None
 
     @property
-    def chores(self) -> list[Chore]:
+    def chores(self) -> list[BackgroundTask]:
         """What keeps running in a process that does the work."""
         return [self._advance, *([self.folders.run] if self.folders else [])]
 
@@ -85,69 +85,69 @@ class Assistant:
         """Threads wait a little for MCP servers: approved calls of a tool that is not known yet would be taken back."""
         if self.mcp is not None:
             first = [asyncio.create_task(self.mcp.tried()), asyncio.create_task(stop.wait())]
-            await asyncio.wait(first, timeout=FIRST, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(first, timeout=MCP_START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
             for task in first:
                 task.cancel()
         await self.loop.run(stop)
 
-    def follower(self, thread: Thread, after: Position, before: int = NO_END) -> Follower:
-        return Follower(self.store.threads, self.drafts, self.store.clock, thread, after, before)
+    def follower(self, thread: Thread, after: Position, before: int = MAX_ENTRY_NUMBER) -> ThreadFollower:
+        return ThreadFollower(self.store.threads, self.drafts, self.store.clock, thread, after, before)
 
-    async def follow(self, thread: Thread, after: Position) -> AsyncIterator[Told]:
+    async def follow(self, thread: Thread, after: Position) -> AsyncIterator[StreamEvent]:
         """What happens in a thread, without an end; for a program that has few of them."""
         follower = self.follower(thread, after)
         async with self.store.watch(thread.workspace, thread.id) as watch:
             while True:
                 for told in await follower.news():
                     yield told
-                await watch.changed(min(follower.pause or LOOK_AGAIN, LOOK_AGAIN))
+                await watch.changed(min(follower.pause or POLL_SECONDS, POLL_SECONDS))
 
 
-class Demo(NamedTuple):
+class DemoSetup(NamedTuple):
     """What a demo has in place of a configuration: agents, Linear, and content with a few calls to decide."""
 
-    agents: Mapping[str, Agent]
-    linear: Callable[[Records], httpx2.AsyncBaseTransport]
+    agents: Mapping[str, AgentSettings]
+    linear: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
     fill: Callable[[SqlStore, Workspaces], Awaitable[bool]]
 
 
-def assistant_of(
-    settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: Demo | None = None
+def build_assistant(
+    settings: Settings, store: SqlStore, workspaces: Workspaces, log: ChatLog, *, demo: DemoSetup | None = None
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
-    agents, toolbox, open_model = equipment_of(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
+    agents, toolbox, open_model = build_chat_components(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    parts = Parts(store.threads, agents, toolbox, open_model, drafts, store.clock, this_runner())
-    loop = Loop(parts, workspaces.doors, store.watch, is_dead, log.failed)
+    parts = TurnContext(store.threads, agents, toolbox, open_model, drafts, store.clock, make_runner_id())
+    loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, log.failed)
     door = Threads(store.threads, agents, store.clock)
     folders, own = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
     return Assistant(agents, toolbox, door, drafts, loop, store, mcp, folders, own)
 
 
-class Equipment(NamedTuple):
+class ChatComponents(NamedTuple):
     """What the configuration gives to the chat; nothing of it is connected or opened yet."""
 
-    agents: Agents
-    toolbox: Toolbox
+    agents: AgentDirectory
+    toolbox: ToolRegistry
     open_model: OpenModel
 
 
-def equipment_of(
-    settings: Settings, store: SqlStore, sources: Sequence[Source] = (), *, demo: Demo | None = None
-) -> Equipment:
-    return Equipment(
-        Agents(settings.agents, BUILT_IN if demo is None else demo.agents),
-        Toolbox(_Kits(settings, store, demo=demo).make, sources),
+def build_chat_components(
+    settings: Settings, store: SqlStore, sources: Sequence[ToolSource] = (), *, demo: DemoSetup | None = None
+) -> ChatComponents:
+    return ChatComponents(
+        AgentDirectory(settings.agents, BUILT_IN if demo is None else demo.agents),
+        ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources),
         _Models(settings, demo=demo).open,
     )
 
 
-class Log(Protocol):
+class ChatLog(Protocol):
     def tell(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
     def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
-def _mcp_servers(settings: Settings, log: Log) -> McpServers | None:
+def _mcp_servers(settings: Settings, log: ChatLog) -> McpServers | None:
     if not settings.mcp_servers:
         return None
     try:
@@ -157,49 +157,49 @@ def _mcp_servers(settings: Settings, log: Log) -> McpServers | None:
     return McpServers(settings.mcp_servers, check_schema, lambda line: log.tell("warning", "mcp", note=line))
 
 
-def _folders(settings: Settings, store: SqlStore, log: Log) -> Folders | None:
+def _folders(settings: Settings, store: SqlStore, log: ChatLog) -> FolderIndexer | None:
     if not settings.documents:
         return None
-    return Folders(
+    return FolderIndexer(
         settings.documents, store.documents(DEFAULT_WORKSPACE), lambda line: log.tell("info", "documents", note=line)
     )
 
 
-class _Kits:
+class _ToolContexts:
     """What packs are given: a workspace's own settings, and never those of another one."""
 
-    def __init__(self, settings: Settings, store: SqlStore, *, demo: Demo | None) -> None:
+    def __init__(self, settings: Settings, store: SqlStore, *, demo: DemoSetup | None) -> None:
         self._settings = settings
         self._store = store
         self._demo = demo
 
-    def make(self, workspace: str, pack: str) -> Kit:
+    def make(self, workspace: str, pack: str) -> ToolContext:
         records = self._store.records(workspace)
         own = self._settings.of(workspace)
         settings = own.tools.get(pack, {})
         if pack == "linear" and self._demo and not settings:
-            return Kit(workspace, records, {"key": "lin_api_demo"}, self._demo.linear(records))
+            return ToolContext(workspace, records, {"key": "lin_api_demo"}, self._demo.linear(records))
         documents = self._store.documents(workspace) if own.documents else None
-        return Kit(workspace, records, settings, documents=documents)
+        return ToolContext(workspace, records, settings, documents=documents)
 
 
 class _Models:
     """Each is opened once; a name that is empty means the default."""
 
-    def __init__(self, settings: Settings, *, demo: Demo | None) -> None:
+    def __init__(self, settings: Settings, *, demo: DemoSetup | None) -> None:
         self._settings = settings
         self._demo = demo
-        self._open: dict[str, Model] = {}
+        self._open: dict[str, ChatModel] = {}
 
-    def open(self, name: str) -> Model:
+    def open(self, name: str) -> ChatModel:
         wanted = name or self._settings.default_model or (SCRIPTED if self._demo else "")
         if wanted not in self._open:
             self._open[wanted] = self._opened(wanted)
         return self._open[wanted]
 
-    def _opened(self, name: str) -> Model:
+    def _opened(self, name: str) -> ChatModel:
         if not name:
             raise Misconfigured(f"{NO_MODEL}, or start with --demo for a scripted one.")
         if name == SCRIPTED:
-            return cast(Model, import_module("interlock.demo.script").ScriptedModel())  # nobody else needs it
-        return LaterModel(name, self._settings.models)
+            return cast(ChatModel, import_module("interlock.demo.script").ScriptedModel())  # nobody else needs it
+        return LazyModel(name, self._settings.models)

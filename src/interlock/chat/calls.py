@@ -9,17 +9,17 @@ from typing import cast
 
 from interlock.app.gate import Execution
 from interlock.chat import results
-from interlock.chat.agents import Desk
-from interlock.chat.confirmation import Confirming
-from interlock.chat.subagents import Children
-from interlock.chat.thread_lease import Held
-from interlock.chat.tool import Tool, Use
-from interlock.chat.tool_registry import Selection
-from interlock.config.agents import AGENT
-from interlock.core.call import QUESTION, Args, ToolCall, propose, secret_texts
-from interlock.core.canonical import canonical, parse, read
-from interlock.core.chat.thread import New
-from interlock.core.chat.transcript import Call
+from interlock.chat.agents import ChatServices
+from interlock.chat.confirmation import ConfirmationFlow
+from interlock.chat.subagents import Subagents
+from interlock.chat.thread_lease import LeasedThread
+from interlock.chat.tool import Tool, ToolInvocation
+from interlock.chat.tool_registry import ToolSelection
+from interlock.config.agents import AGENT_TOOL_PREFIX
+from interlock.core.call import QUESTION_TOOL, Args, ToolCall, propose, secret_texts
+from interlock.core.canonical import canonical, parse_json, read_canonical
+from interlock.core.chat.thread import NewThreadEntry
+from interlock.core.chat.transcript import PendingCall
 from interlock.core.errors import (
     BindingBroken,
     Conflict,
@@ -38,38 +38,40 @@ from interlock.core.ports import Clock
 from interlock.runtime.json_schema import validate
 
 TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
-MOST_SAID = 2_000  # characters of what the model said with a call, quoted on the card
-TELL_AGAIN = 0.2  # seconds
-REASONS = {
+MAX_AGENT_TEXT = 2_000  # characters of what the model said with a call, quoted on the card
+FINISH_RETRY_SECONDS = 0.2  # seconds
+WITHDRAWAL_REASONS = {
     "stopped": "The person stopped the agent before this was decided.",
     "said": "The person sent a new message instead of deciding this.",
 }
 
 
 @dataclass
-class Calls:
+class ToolCallRunner:
     """The calls of one thread's turn. Any process may take over at any point: what is known is asked for first."""
 
-    held: Held
-    desk: Desk
-    selection: Selection
+    held: LeasedThread
+    desk: ChatServices
+    selection: ToolSelection
     runner: str
     clock: Clock
-    children: Children
+    children: Subagents
     lease: int = TOOL_LEASE
 
-    async def ask(self, call: Call, given_up: str) -> None:
+    async def ask(self, call: PendingCall, given_up: str) -> None:
         """For a call about which nothing is known here; the gate may know it from before a crash."""
         try:
             args = _arguments(call.wish.args)
             if given_up and not await self._known(call):
-                await self._resulted(call, results.withdrawn(call.wish.tool, REASONS[given_up]), "cancelled")
+                await self._resulted(
+                    call, results.withdrawn_response(call.wish.tool, WITHDRAWAL_REASONS[given_up]), "cancelled"
+                )
             else:
                 await self._ask(call, args)
         except InvalidRequest as error:
-            await self._resulted(call, results.misfit(error), "invalid")
+            await self._resulted(call, results.invalid_arguments_response(error), "invalid")
 
-    async def start(self, call: Call, given_up: str) -> None:
+    async def start(self, call: PendingCall, given_up: str) -> None:
         """For a call that people approved. One that has started cannot be stopped: how it ended is found out."""
         if given_up == "stopped":
             await self._cancel(call, given_up)
@@ -79,7 +81,7 @@ class Calls:
         else:
             await self._settle(call, outcome)
 
-    async def look(self, call: Call, given_up: str = "") -> Waiting | None:
+    async def look(self, call: PendingCall, given_up: str = "") -> Waiting | None:
         """For a call that waits; Waiting if it still does."""
         if call.child:
             return await self.children.look(self.held, call, given_up, await self._edit(call))
@@ -101,7 +103,7 @@ class Calls:
     def _workspace(self) -> str:
         return self.held.thread.workspace
 
-    async def _known(self, call: Call) -> bool:
+    async def _known(self, call: PendingCall) -> bool:
         """Whether it was heard of before a crash: then it is looked at, and neither thrown away nor asked anew."""
         if await self.children.known(self.held.thread, call):
             return True
@@ -109,32 +111,32 @@ class Calls:
         call.approval = approval.id if approval else ""
         return approval is not None
 
-    async def _ask(self, call: Call, args: Args) -> None:
+    async def _ask(self, call: PendingCall, args: Args) -> None:
         tool = self.selection.get(call.wish.tool)
         if tool is not None:
             await self._propose(call, tool, args)
         elif not await self._known(call):
-            await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection)), "failed")
+            await self._resulted(call, results.unknown_tool_response(call.wish.tool, list(self.selection)), "failed")
         elif call.approval:
             await self._go_on(call, await self.desk.gate.look(self._workspace, call.approval))
         else:
             await self.children.delegated(self.held, call)
 
-    async def _propose(self, call: Call, tool: Tool, args: Args) -> None:
+    async def _propose(self, call: PendingCall, tool: Tool, args: Args) -> None:
         proposed, gate = self._call(call, args), self.desk.gate.within(self.held.fence)
-        confirming = Confirming(self.held, self.desk, self.clock)
+        confirming = ConfirmationFlow(self.held, self.desk, self.clock)
         said_yes = await confirming.said_yes(call, proposed, tool.spec)
         if not said_yes and confirming.is_due(proposed, tool.spec) and not await self._known(call):
             await confirming.ask(call, proposed, tool.spec)
             return
-        check = gate.ask if tool.name == QUESTION else gate.check
+        check = gate.ask if tool.name == QUESTION_TOOL else gate.check
         outcome = await check(proposed, tool.spec)
         if said_yes:
             outcome = await confirming.decide(proposed, outcome)
         call.approval = outcome.approval_id
         await self._go_on(call, outcome)
 
-    async def _go_on(self, call: Call, outcome: Outcome) -> None:
+    async def _go_on(self, call: PendingCall, outcome: Outcome) -> None:
         match outcome:
             case Waiting():
                 await self._noted(call, outcome.status)
@@ -143,19 +145,19 @@ class Calls:
             case _:
                 await self._settle(call, outcome)
 
-    async def _proceed(self, call: Call, outcome: Proceed) -> None:
+    async def _proceed(self, call: PendingCall, outcome: Proceed) -> None:
         tool = self.selection.get(call.wish.tool)
         if tool is None:
             await self._void(call, "The agent does not have this tool any more.")
         else:
             await self._execute(call, tool, outcome)
 
-    async def _execute(self, call: Call, tool: Tool, outcome: Proceed) -> None:
+    async def _execute(self, call: PendingCall, tool: Tool, outcome: Proceed) -> None:
         began = self.clock()
-        if tool.name.startswith(AGENT):
+        if tool.name.startswith(AGENT_TOOL_PREFIX):
             tool = replace(tool, run=lambda use: self.children.begin(self.held, call, use.args))
         if not outcome.approval_id:
-            reading = _read_only(tool, Use(cast(Args, read(outcome.args)), ""))
+            reading = _run_read(tool, ToolInvocation(cast(Args, read_canonical(outcome.args)), ""))
             result, status = await self.held.unless_lost(reading)
             await self._resulted(call, result, status, took=self.clock() - began)
             return
@@ -178,14 +180,14 @@ class Calls:
         renewing = asyncio.create_task(self._renew(started))
         try:
             try:
-                args = cast(Args, read(started.args))
-                result = await tool.run(Use(args, started.idempotency_key))
-                ok, payload = True, Payload(result=canonical(results.fitting(result)))
+                args = cast(Args, read_canonical(started.args))
+                result = await tool.run(ToolInvocation(args, started.idempotency_key))
+                ok, payload = True, Payload(result=canonical(results.bound_result(result)))
             except EffectUnknown:
                 await self.desk.gate.admit(self._workspace, started.approval_id, started.fence)
                 return
             except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
-                ok, payload = False, Payload(error=_words(error, started.args, tool))
+                ok, payload = False, Payload(error=_error_text(error, started.args, tool))
             except BaseException:
                 with suppress(Error):
                     await asyncio.shield(self.desk.gate.abandon(self._workspace, started.approval_id, started.fence))
@@ -205,7 +207,7 @@ class Calls:
             except StoreUnavailable:
                 if self.clock() >= until:
                     raise
-            await asyncio.sleep(TELL_AGAIN)
+            await asyncio.sleep(FINISH_RETRY_SECONDS)
 
     async def _renew(self, started: Execution) -> None:
         while True:
@@ -213,24 +215,24 @@ class Calls:
             with suppress(Error):  # what was lost shows when it is finished
                 await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
 
-    async def _noted(self, call: Call, status: str) -> None:
+    async def _noted(self, call: PendingCall, status: str) -> None:
         """That the gate knows of it. What is pending is shown as a card, also in the thread that a person reads."""
         body = {"call": call.wish.id, "tool": call.wish.tool, "approval": call.approval, "status": status}
-        line = New("asked", self._actor, body)
+        line = NewThreadEntry("asked", self._actor, body)
         await (self.held.show(line) if status == "pending" else self.held.append(line))
 
-    async def _void(self, call: Call, why: str) -> None:
+    async def _void(self, call: PendingCall, why: str) -> None:
         """What was approved is not what would run: nothing runs, and the approval is taken back."""
         with suppress(Conflict, Expired, NotFound):
             await self.desk.gate.cancel(self._workspace, call.approval, self._actor, why)
         await self._settle(call, Refused(why, "cancelled", call.approval))
 
-    async def _cancel(self, call: Call, given_up: str) -> None:
+    async def _cancel(self, call: PendingCall, given_up: str) -> None:
         with suppress(Conflict, Expired, NotFound):
             who = self.held.thread.person
-            await self.desk.gate.cancel(self._workspace, call.approval, who, REASONS[given_up])
+            await self.desk.gate.cancel(self._workspace, call.approval, who, WITHDRAWAL_REASONS[given_up])
 
-    async def _settle(self, call: Call, outcome: Outcome, took: int = 0) -> None:
+    async def _settle(self, call: PendingCall, outcome: Outcome, took: int = 0) -> None:
         """The end of a call, and for one that people were asked about, what they said."""
         match outcome:
             case Waiting():  # another process runs it, or did when it died: what becomes of it is waited for
@@ -244,19 +246,19 @@ class Calls:
                 status = decided = "responded"
             case Refused():
                 status = decided = outcome.status
-        if call.wish.tool == QUESTION and isinstance(outcome, Answered):
-            result = results.answered(outcome.message)
+        if call.wish.tool == QUESTION_TOOL and isinstance(outcome, Answered):
+            result = results.answer_response(outcome.message)
         else:
-            result = results.told(outcome, call.wish.tool, await self._edit(call))
+            result = results.outcome_response(outcome, call.wish.tool, await self._edit(call))
         if decided != "denied":
             await self._decided(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
         await self._resulted(call, result, status, took=took)
 
-    async def _edit(self, call: Call) -> results.Edit | None:
+    async def _edit(self, call: PendingCall) -> results.ArgumentEdit | None:
         ran_with = await self.desk.gate.edited(self._workspace, call.approval) if call.approval else None
-        return None if ran_with is None else results.edit_of(_arguments(call.wish.args), ran_with)
+        return None if ran_with is None else results.compare_arguments(_arguments(call.wish.args), ran_with)
 
-    async def _decided(self, call: Call, status: str, reason: str = "", result: object = None) -> None:
+    async def _decided(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
         """Only for what a card was shown for, and once."""
         asked = any(
             line.kind == "asked" and line.body["approval"] == call.approval and line.body["status"] == "pending"
@@ -267,25 +269,25 @@ class Calls:
         call.decided = status
         body: dict[str, object] = {"call": call.wish.id, "approval": call.approval, "status": status, "reason": reason}
         if status == "responded":
-            body["result"] = results.fitting(result)
-        await self.held.show(New("decided", self._actor, body))
+            body["result"] = results.bound_result(result)
+        await self.held.show(NewThreadEntry("decided", self._actor, body))
 
-    async def _resulted(self, call: Call, result: object, status: str, took: int = 0) -> None:
+    async def _resulted(self, call: PendingCall, result: object, status: str, took: int = 0) -> None:
         """A sub-agent that has begun is no result yet: what it says in the end will be."""
-        if call.wish.tool.startswith(AGENT) and status == "succeeded":
+        if call.wish.tool.startswith(AGENT_TOOL_PREFIX) and status == "succeeded":
             await self.children.delegated(self.held, call)
             return
-        kept = results.fitting(result)
+        kept = results.bound_result(result)
         body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": kept, "took": took}
         if call.approval:
             body["approval"] = call.approval
-        await self.held.append(New("resulted", self._actor, body))
+        await self.held.append(NewThreadEntry("resulted", self._actor, body))
 
     @property
     def _actor(self) -> str:
         return f"agent:{self.held.thread.agent}"
 
-    def _call(self, call: Call, args: Args) -> ToolCall:
+    def _call(self, call: PendingCall, args: Args) -> ToolCall:
         thread = self.held.thread
         person = self.desk.people.get(thread.person)
         said = next((str(line.body["text"]) for line in self.held.lines if line.n == call.line), "")
@@ -301,31 +303,33 @@ class Calls:
             requester=thread.person,
             teams=tuple(sorted(person.teams)) if person and person.removed_at is None else (),
             setting="chat",
-            agent_says=said[:MOST_SAID],
+            agent_says=said[:MAX_AGENT_TEXT],
         )
 
 
-async def _read_only(tool: Tool, use: Use) -> tuple[object, str]:
+async def _run_read(tool: Tool, use: ToolInvocation) -> tuple[object, str]:
     """The gate lets a read pass without a look at its arguments, so they are held against the schema here."""
     problems = validate(tool.spec.schema, use.args) if tool.spec.schema is not None else ()
     if problems:
         words = "; ".join(map(str, problems))
-        return results.misfit(InvalidRequest(f"The arguments do not fit the tool's schema: {words}.")), "invalid"
+        return results.invalid_arguments_response(
+            InvalidRequest(f"The arguments do not fit the tool's schema: {words}.")
+        ), "invalid"
     try:
-        result = results.fitting(await tool.run(use))
+        result = results.bound_result(await tool.run(use))
     except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
-        return {"success": False, "status": "failed", "error": _words(error, b"{}", tool)}, "failed"
+        return {"success": False, "status": "failed", "error": _error_text(error, b"{}", tool)}, "failed"
     return result, "succeeded"
 
 
 def _arguments(text: str) -> Args:
-    value = parse(text or "{}")
+    value = parse_json(text or "{}")
     if not isinstance(value, dict):
         raise InvalidRequest("The arguments of a call are a JSON object.")
     return value
 
 
-def _words(error: Exception, args: bytes, tool: Tool) -> str:
+def _error_text(error: Exception, args: bytes, tool: Tool) -> str:
     """Without the secrets that the tool was given, and without the inside of a program."""
     plain = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
     for secret in secret_texts(args, tool.spec):

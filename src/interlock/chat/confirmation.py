@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interlock.app.gate import preview_of
-from interlock.app.inbox import covers_of
+from interlock.app.gate import render_preview
+from interlock.app.inbox import active_delegations
 from interlock.chat import results
-from interlock.chat.agents import Desk
-from interlock.chat.thread_lease import Held
+from interlock.chat.agents import ChatServices
+from interlock.chat.thread_lease import LeasedThread
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.chat.thread import Confirmation, New
-from interlock.core.chat.transcript import Call
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.chat.thread import Confirmation, NewThreadEntry
+from interlock.core.chat.transcript import PendingCall
+from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.errors import Conflict, Error
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.policy.claims import judge
@@ -21,24 +21,24 @@ from interlock.core.policy.policy import Ask
 from interlock.core.ports import Clock
 
 CONFIRMED = "confirmed"
-HOW = (
+HOW_TO_CONFIRM = (
     "Tell the person what would happen and stop. Only if their next message is a plain yes, call this again with the "
     "same arguments and confirmed: true."
 )
 
 
 @dataclass
-class Confirming:
-    held: Held
-    desk: Desk
+class ConfirmationFlow:
+    held: LeasedThread
+    desk: ChatServices
     clock: Clock
 
-    async def said_yes(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> bool:
+    async def said_yes(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> bool:
         """Spends the person's yes on this call, if there is one for the same tool and arguments."""
         if not self._applies(spec) or proposed.value.get(CONFIRMED) is not True:
             return False
         try:
-            await self.held.use_confirmation(call.id, proposed.tool, _without(proposed))
+            await self.held.use_confirmation(call.id, proposed.tool, _digest_unconfirmed(proposed))
         except Conflict:
             if self.held.lost.is_set():
                 raise
@@ -49,17 +49,17 @@ class Confirming:
         """What a rule allows needs no question, and what it denies gets none."""
         return self._applies(spec) and isinstance(judge(self.desk.gate.policy, proposed, spec).verdict, Ask)
 
-    async def ask(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> None:
+    async def ask(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> None:
         """Answers the call with the question, in place of a run."""
-        confirmation = Confirmation(self.held.thread.person, call.wish.id, spec.name, _without(proposed))
+        confirmation = Confirmation(self.held.thread.person, call.wish.id, spec.name, _digest_unconfirmed(proposed))
         result = {
             "requires_confirmation": True,
             "message": spec.sentence(proposed.value),
-            "would": await preview_of(spec, proposed),
-            "how": HOW,
+            "would": await render_preview(spec, proposed),
+            "how": HOW_TO_CONFIRM,
         }
-        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": results.fitting(result)}
-        await self.held.confirm_first(confirmation, New("resulted", f"agent:{self.held.thread.agent}", body))
+        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": results.bound_result(result)}
+        await self.held.confirm_first(confirmation, NewThreadEntry("resulted", f"agent:{self.held.thread.agent}", body))
 
     async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
         """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
@@ -68,9 +68,9 @@ class Confirming:
             return outcome
         if person is None or person.removed_at is not None:
             return outcome
-        covers = covers_of(self.desk.people.values(), person.name, person.teams, self.clock())
+        covers = active_delegations(self.desk.people.values(), person.name, person.teams, self.clock())
         reviewer = Reviewer(person.name, person.role, person.teams, "chat", covers)
-        seen = Seen(outcome.args_sha256, comment="Said yes in the conversation.")
+        seen = Acknowledgement(outcome.args_sha256, comment="Said yes in the conversation.")
         workspace = proposed.workspace
         try:
             await self.desk.inbox.decide(workspace, outcome.approval_id, Approve(seen), reviewer)
@@ -80,15 +80,15 @@ class Confirming:
 
     def _applies(self, spec: ToolSpec) -> bool:
         """A sub-agent has nobody to talk to, and the clients of others show no question: there it is a card."""
-        return spec.confirm == "chat" and talks(self.held)
+        return spec.confirm == "chat" and has_conversation(self.held)
 
 
-def talks(held: Held) -> bool:
+def has_conversation(held: LeasedThread) -> bool:
     """Whether the person whom this thread is about sees what is asked in the conversation."""
     last = next((line for line in reversed(held.lines) if line.kind == "said"), None)
     return not held.thread.parent and (last is None or not last.body.get("via"))
 
 
-def _without(proposed: ToolCall) -> str:
+def _digest_unconfirmed(proposed: ToolCall) -> str:
     """The digest of the arguments as the person was told of them."""
     return digest(canonical({name: value for name, value in proposed.value.items() if name != CONFIRMED}))

@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.core.errors import Error
-from interlock.core.ports import Documents
+from interlock.core.ports import DocumentIndex
 
-KINDS = frozenset(
+FILE_SUFFIXES = frozenset(
     {".adoc", ".asciidoc", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".go", ".h", ".htm", ".html", ".ini", ".java"}
     | {".js", ".json", ".jsonl", ".kt", ".log", ".md", ".mdx", ".org", ".php", ".py", ".rb", ".rs", ".rst", ".sh"}
     | {".sql", ".svg", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".txt", ".vue", ".xml", ".yaml", ".yml"}
 )
 MAX_BYTES = 1024 * 1024
 MAX_FILES = 100_000
-LOOK_EVERY = 60.0  # seconds
-TELL_EVERY = 500  # files
+SCAN_SECONDS = 60.0  # seconds
+PROGRESS_EVERY = 500  # files
 AIM, LEAST = 1_500, 500  # characters of a passage
 
-Tell = Callable[[str], None]
+WriteLog = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ScanResult:
     """How many documents a look has put and dropped, and what it left out."""
 
     put: int = 0
@@ -39,18 +39,18 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file that may be read, as it was when it was found."""
 
     file: Path
     stamp: str
 
 
-class Folders:
+class FolderIndexer:
     """`tell` takes lines for the log."""
 
-    def __init__(self, folders: Sequence[Path], documents: Documents, tell: Tell) -> None:
-        self._roots = _named(folders)
+    def __init__(self, folders: Sequence[Path], documents: DocumentIndex, tell: WriteLog) -> None:
+        self._roots = _root_names(folders)
         self._documents = documents
         self._tell = tell
         self._told: tuple[str, ...] = ()
@@ -61,12 +61,12 @@ class Folders:
             try:
                 await self.look()
             except (Error, OSError) as error:  # a database or a disk in trouble is tried again
-                self._tell(f"Documents: {error}. They are looked at again in {LOOK_EVERY:.0f} seconds.")
+                self._tell(f"Documents: {error}. They are looked at again in {SCAN_SECONDS:.0f} seconds.")
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY):
+                async with asyncio.timeout(SCAN_SECONDS):
                     await stop.wait()
 
-    async def look(self) -> Looked:
+    async def look(self) -> ScanResult:
         await self._documents.tidy()
         known = await self._documents.stamps()
         away = {name for name, root in self._roots.items() if not root.exists()}
@@ -77,25 +77,25 @@ class Folders:
         put = 0
         for number, (path, file) in enumerate(changed.items(), 1):
             put += await self._put(path, file)
-            if number % TELL_EVERY == 0:
+            if number % PROGRESS_EVERY == 0:
                 self._tell(f"Documents: {number:,} of {len(changed):,} files read.")
         for path in gone:
             await self._documents.drop(path)
-        looked = Looked(put, len(gone), tuple(left_out))
+        looked = ScanResult(put, len(gone), tuple(left_out))
         self._say(looked)
         return looked
 
-    async def _put(self, path: str, found: Found) -> int:
+    async def _put(self, path: str, found: FoundFile) -> int:
         """A file that cannot be read now is tried at the next look; what was known of it stays."""
         try:
-            text = await asyncio.to_thread(_text, found.file)
+            text = await asyncio.to_thread(_read_text, found.file)
         except OSError as error:
             self._tell(f"Documents: {path} cannot be read: {error.strerror}.")
             return 0
-        await self._documents.put(path, found.stamp, passages_of(text))
+        await self._documents.put(path, found.stamp, split_passages(text))
         return 1
 
-    def _say(self, looked: Looked) -> None:
+    def _say(self, looked: ScanResult) -> None:
         if looked.put or looked.dropped:
             self._tell(f"Documents: {looked.put:,} read, {looked.dropped:,} gone.")
         for line in looked.left_out:
@@ -104,7 +104,7 @@ class Folders:
         self._told = looked.left_out
 
 
-def passages_of(text: str) -> list[str]:
+def split_passages(text: str) -> list[str]:
     """Pieces that make up the text, cut between paragraphs, else lines, else words."""
     pieces, start = [], 0
     while len(text) - start > AIM:
@@ -115,7 +115,7 @@ def passages_of(text: str) -> list[str]:
     return [*pieces, text[start:]] if text[start:] else pieces
 
 
-def _named(folders: Sequence[Path]) -> Mapping[str, Path]:
+def _root_names(folders: Sequence[Path]) -> Mapping[str, Path]:
     """Paths begin with the name of their folder; of two with one name, the second is `name-2`."""
     roots: dict[str, Path] = {}
     for folder in folders:
@@ -128,15 +128,15 @@ def _named(folders: Sequence[Path]) -> Mapping[str, Path]:
     return roots
 
 
-def _walk(roots: Mapping[str, Path]) -> tuple[dict[str, Found], list[str]]:
-    found: dict[str, Found] = {}
+def _walk(roots: Mapping[str, Path]) -> tuple[dict[str, FoundFile], list[str]]:
+    found: dict[str, FoundFile] = {}
     left_out: list[str] = []
     for name, root in roots.items():
         for path, file in _files(name, root):
             if len(found) >= MAX_FILES:
                 left_out.append(f"there are over {MAX_FILES:,} files; the rest is left out")
                 return found, left_out
-            seen, why = _seen(file, root)
+            seen, why = _stat_file(file, root)
             if seen is not None:
                 found[path] = seen
             elif why:
@@ -153,11 +153,11 @@ def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
         below[:] = sorted(each for each in below if not each.startswith("."))
         for each in sorted(files):
             file = Path(folder, each)
-            if not each.startswith(".") and file.suffix.lower() in KINDS and _is_utf8(str(file)):
+            if not each.startswith(".") and file.suffix.lower() in FILE_SUFFIXES and _is_utf8(str(file)):
                 yield f"{name}/{file.relative_to(root).as_posix()}", file
 
 
-def _seen(file: Path, root: Path) -> tuple[Found | None, str]:
+def _stat_file(file: Path, root: Path) -> tuple[FoundFile | None, str]:
     """None with the reason where it must not be read, or is gone already."""
     try:
         if not file.resolve(strict=True).is_relative_to(root.resolve()):
@@ -169,10 +169,10 @@ def _seen(file: Path, root: Path) -> tuple[Found | None, str]:
         return None, "it is no file"
     if status.st_size > MAX_BYTES:
         return None, f"it has over {MAX_BYTES // 1024:,} KiB"
-    return Found(file, f"{status.st_size}-{status.st_mtime_ns}"), ""
+    return FoundFile(file, f"{status.st_size}-{status.st_mtime_ns}"), ""
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     with file.open("rb") as opened:
         text = opened.read(MAX_BYTES).decode("utf-8", "replace").replace("\x00", "")
     if file.suffix.lower() in (".htm", ".html"):

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from interlock.core.ports import Clock
 from interlock.storage.tables.threads import Draft
 
-KEEP_EVERY = 200  # milliseconds
+SAVE_INTERVAL = 200  # milliseconds
 
-Key = tuple[str, str]
-Keep = Callable[[str, str, Draft], Awaitable[None]]
+ThreadKey = tuple[str, str]
+SaveDraft = Callable[[str, str, Draft], Awaitable[None]]
 Announce = Callable[[dict[str, set[str]]], None]
 
 
 @dataclass(slots=True)
-class Speech:
+class DraftBuffer:
     """One turn that is being said, behind a line of its thread."""
 
     line: int
@@ -31,14 +31,14 @@ class Speech:
 
 
 class Drafts:
-    def __init__(self, keep: Keep, announce: Announce, clock: Clock) -> None:
+    def __init__(self, keep: SaveDraft, announce: Announce, clock: Clock) -> None:
         self._keep = keep
         self._announce = announce
         self._clock = clock
-        self._speeches: dict[Key, Speech] = {}
+        self._speeches: dict[ThreadKey, DraftBuffer] = {}
 
     def begin(self, workspace: str, thread_id: str, line: int) -> None:
-        self._speeches[workspace, thread_id] = Speech(line, kept_at=self._clock())
+        self._speeches[workspace, thread_id] = DraftBuffer(line, kept_at=self._clock())
 
     async def add(self, workspace: str, thread_id: str, text: str) -> None:
         speech = self._speeches.get((workspace, thread_id))
@@ -46,7 +46,7 @@ class Drafts:
             return
         speech.parts.append(text)
         self._announce({workspace: {thread_id}})
-        if self._clock() - speech.kept_at >= KEEP_EVERY:
+        if self._clock() - speech.kept_at >= SAVE_INTERVAL:
             speech.kept_at = self._clock()
             await self._keep(workspace, thread_id, Draft(speech.line, speech.words))
 

@@ -7,26 +7,33 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 
-from interlock.chat.agents import Desk
-from interlock.chat.thread_lease import Held
-from interlock.chat.turn import Parts, Turn
+from interlock.chat.agents import ChatServices
+from interlock.chat.thread_lease import LeasedThread
+from interlock.chat.turn import Turn, TurnContext
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import New
+from interlock.core.chat.thread import NewThreadEntry
 from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUnavailable
-from interlock.core.ledger.event import TIME, Moment
-from interlock.core.ports import IsDead, Watch
-from interlock.storage.engine.transaction import DUE
+from interlock.core.ledger.event import SYSTEM_ACTOR, Moment
+from interlock.core.ports import IsRunnerDead, Watch
+from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 
-AT_ONCE = 100  # threads that one process advances at the same time
-BROKEN = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."
+MAX_CONCURRENT = 100  # threads that one process advances at the same time
+INTERNAL_ERROR_TEXT = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."
 
-OpenDesk = Callable[[str], Awaitable[Desk]]
-Watching = Callable[[str, str], AbstractAsyncContextManager[Watch]]
-Failed = Callable[[str, Exception], None]
+OpenServices = Callable[[str], Awaitable[ChatServices]]
+OpenThreadWatch = Callable[[str, str], AbstractAsyncContextManager[Watch]]
+ReportFailure = Callable[[str, Exception], None]
 
 
-class Loop:
-    def __init__(self, parts: Parts, desk: OpenDesk, watch: Watching, is_dead: IsDead, failed: Failed) -> None:
+class ThreadLoop:
+    def __init__(
+        self,
+        parts: TurnContext,
+        desk: OpenServices,
+        watch: OpenThreadWatch,
+        is_dead: IsRunnerDead,
+        failed: ReportFailure,
+    ) -> None:
         self._parts = parts
         self._desk = desk
         self._watch = watch
@@ -37,7 +44,7 @@ class Loop:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until it is told to stop; then what was begun gets to its next resting place."""
-        async with self._watch("", DUE) as watch:
+        async with self._watch("", DUE_THREADS_TOPIC) as watch:
             stopping = asyncio.create_task(stop.wait())
             try:
                 while not stop.is_set():
@@ -58,17 +65,17 @@ class Loop:
         """Takes what is due, as far as there is room; gives how many threads that were."""
         store, taken = self._parts.threads, 0
         gone = [(w, t) for w, t, runner in await store.running() if self._is_gone(runner)]
-        room = AT_ONCE - len(self._at_work)
+        room = MAX_CONCURRENT - len(self._at_work)
         due = await store.due(self._parts.clock(), max(0, room)) if room > 0 else []
         for key in dict.fromkeys([*gone, *due]):
-            if key not in self._at_work and len(self._at_work) < AT_ONCE:
+            if key not in self._at_work and len(self._at_work) < MAX_CONCURRENT:
                 taken += 1
                 self._at_work[key] = task = asyncio.create_task(self._take(*key))
                 task.add_done_callback(partial(self._through, key))  # also of one that was cancelled before it began
         return taken
 
     def _through(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
-        if len(self._at_work) >= AT_ONCE:
+        if len(self._at_work) >= MAX_CONCURRENT:
             self._room.set()
         self._at_work.pop(key, None)
 
@@ -92,12 +99,12 @@ class Loop:
     async def _advance(self, workspace: str, thread_id: str) -> None:
         store, runner, lease = self._parts.threads, self._parts.runner, self._parts.lease
 
-        def claim(thread: threads.Thread, moment: Moment) -> threads.Move:
+        def claim(thread: threads.Thread, moment: Moment) -> threads.ThreadTransition:
             dead = thread.status == "running" and self._is_gone(thread.runner)
-            return threads.claim(thread, runner, lease, moment, runner_is_dead=dead)
+            return threads.acquire(thread, runner, lease, moment, runner_is_dead=dead)
 
         try:
-            held = Held(store, await store.step(workspace, thread_id, claim), lease)
+            held = LeasedThread(store, await store.step(workspace, thread_id, claim), lease)
         except Conflict:
             return  # another process was quicker
         async with self._watch(workspace, thread_id) as watch:
@@ -108,7 +115,9 @@ class Loop:
             except (LeaseLost, StoreUnavailable):
                 raise  # it is somebody else's now, or whoever takes it next has it
             except Exception:
-                await held.end(New("ended", TIME, {"status": "error", "reason": BROKEN}))
+                await held.end(
+                    NewThreadEntry("ended", SYSTEM_ACTOR, {"status": "error", "reason": INTERNAL_ERROR_TEXT})
+                )
                 raise
             finally:
                 held.lost.set()
@@ -117,7 +126,7 @@ class Loop:
                     await asyncio.gather(*turn.working.values(), return_exceptions=True)
 
     async def _pause(self) -> float:
-        if len(self._at_work) >= AT_ONCE:
+        if len(self._at_work) >= MAX_CONCURRENT:
             return self._parts.look_every
         due = await self._parts.threads.next_due()
         if due is None:

@@ -25,20 +25,29 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from interlock.chat.providers import as_failure
-from interlock.core.chat.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
+from interlock.chat.providers import to_model_failure
+from interlock.core.chat.prompt import (
+    Delta,
+    ModelReply,
+    Prompt,
+    PromptMessage,
+    PromptTool,
+    PromptUserMessage,
+    ToolRequest,
+    ToolResult,
+)
 from interlock.core.errors import ModelFailed
 
-CUT = "The answer of {model} broke off. It can be tried again."
+BROKE_OFF = "The answer of {model} broke off. It can be tried again."
 TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less at once, or raise max_tokens."
 REFUSED = "{model} refused to answer this. Put it in other words, or choose another model."
 EMPTY = "{model} answered with nothing. It can be tried again."
-SHORTENED = "\n\n[The answer reached the model's limit and ends here.]"
-USABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as an id or a name by every provider
+TRUNCATED = "\n\n[The answer reached the model's limit and ends here.]"
+PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as an id or a name by every provider
 
 
 @dataclass(frozen=True, slots=True)
-class ProvidedModel:
+class ProviderModel:
     """One try for each turn: the thread's log decides whether there is another one, and when."""
 
     name: str
@@ -46,10 +55,10 @@ class ProvidedModel:
     settings: Mapping[str, object]
     secret: str = field(default="", repr=False)
 
-    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | ModelReply]:
         """Closing it early closes the connection, and the provider stops writing."""
         pieces: list[str] = []
-        names = names_of(prompt.tools)
+        names = assign_provider_names(prompt.tools)
         tools = [_tool(offer, names) for offer in prompt.tools]
         try:
             async with model_request_stream(
@@ -59,7 +68,7 @@ class ProvidedModel:
                 model_request_parameters=ModelRequestParameters(function_tools=tools),
             ) as stream:
                 async for event in stream:
-                    if text := _words(event, pieces):
+                    if text := _event_text(event, pieces):
                         pieces.append(text)
                         yield Delta(text)
                 response = stream.get()
@@ -67,33 +76,35 @@ class ProvidedModel:
         except ModelFailed:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
-            raise as_failure(error, self.name, self.secret) from None
+            raise to_model_failure(error, self.name, self.secret) from None
         if rest := reply.text[len("".join(pieces)) :]:
             yield Delta(rest)
         yield reply
 
 
-Names = Mapping[str, str]  # of tools: how they are called here, and how with the provider
+ProviderNames = Mapping[str, str]  # of tools: how they are called here, and how with the provider
 
 
-def names_of(offers: Sequence[Offer]) -> Names:
+def assign_provider_names(offers: Sequence[PromptTool]) -> ProviderNames:
     """Providers take short plain names only, and two tools must not become one."""
     names: dict[str, str] = {}
     for offer in offers:
-        names[offer.name] = _unused(_plain(offer.name), set(names.values()))
+        names[offer.name] = _unused_name(_plain_name(offer.name), set(names.values()))
     return names
 
 
-def to_messages(prompt: Prompt, model: str, names: Names) -> list[ModelMessage]:
+def to_messages(prompt: Prompt, model: str, names: ProviderNames) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     for message in prompt.messages:
         match message:
-            case Replied():
-                messages += _replied(message, model, names)
-            case Said(text):
+            case ModelReply():
+                messages += _reply_messages(message, model, names)
+            case PromptUserMessage(text):
                 _request(messages, prompt.instructions).append(UserPromptPart(text))
-            case Result(call_id, tool, content):
-                _request(messages, prompt.instructions).append(ToolReturnPart(_named(tool, names), content, call_id))
+            case ToolResult(call_id, tool, content):
+                _request(messages, prompt.instructions).append(
+                    ToolReturnPart(_provider_name(tool, names), content, call_id)
+                )
     return messages
 
 
@@ -105,16 +116,16 @@ def _request(messages: list[ModelMessage], instructions: str) -> list[Any]:
     return parts
 
 
-def _replied(reply: Replied, model: str, names: Names) -> Iterable[ModelMessage]:
+def _reply_messages(reply: ModelReply, model: str, names: ProviderNames) -> Iterable[ModelMessage]:
     """As its provider wrote it, signatures and all, if this is the one; in plain words for every other."""
-    if kept := _kept(reply, model):
+    if kept := _original_response(reply, model):
         return (kept,)
     text = [TextPart(reply.text)] if reply.text else []
-    calls = [ToolCallPart(_named(wish.tool, names), wish.args, wish.id) for wish in reply.wishes]
+    calls = [ToolCallPart(_provider_name(wish.tool, names), wish.args, wish.id) for wish in reply.wishes]
     return (ModelResponse(parts=[*text, *calls]),) if text or calls else ()
 
 
-def _kept(reply: Replied, model: str) -> ModelResponse | None:
+def _original_response(reply: ModelReply, model: str) -> ModelResponse | None:
     try:
         opaque = json.loads(reply.opaque) if reply.opaque else {}
         if opaque.get("provider") != model.partition(":")[0]:
@@ -126,13 +137,13 @@ def _kept(reply: Replied, model: str) -> ModelResponse | None:
     return response if ids == [wish.id for wish in reply.wishes] else None
 
 
-def _tool(offer: Offer, names: Names) -> ToolDefinition:
+def _tool(offer: PromptTool, names: ProviderNames) -> ToolDefinition:
     return ToolDefinition(
         name=names[offer.name], description=offer.description, parameters_json_schema=dict(offer.schema), strict=False
     )
 
 
-def _words(event: object, before: Sequence[str]) -> str:
+def _event_text(event: object, before: Sequence[str]) -> str:
     match event:
         case PartStartEvent(part=TextPart(content=text)):
             return ("\n\n" if before else "") + _storable(text)
@@ -142,14 +153,14 @@ def _words(event: object, before: Sequence[str]) -> str:
             return ""
 
 
-def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names: Names) -> Replied:
+def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names: ProviderNames) -> ModelReply:
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     _check(response, text, calls, model)
     named = _with_ids(response.parts, prompt.messages)
-    kept = replace(response, parts=[_sayable(part) for part in named])
+    kept = replace(response, parts=[_with_provider_name(part) for part in named])
     ours = {theirs: own for own, theirs in names.items()}
     wishes = tuple(
-        Wish(part.tool_call_id, ours.get(part.tool_name) or _storable(part.tool_name), _args(part))
+        ToolRequest(part.tool_call_id, ours.get(part.tool_name) or _storable(part.tool_name), _args(part))
         for part in named
         if isinstance(part, ToolCallPart)
     )
@@ -157,8 +168,8 @@ def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names
         "provider": model.partition(":")[0],
         "response": ModelMessagesTypeAdapter.dump_python([kept], mode="json")[0],
     }
-    shown = text + SHORTENED if response.finish_reason == "length" else text
-    return Replied(shown, wishes, json.dumps(opaque), response.usage.total_tokens)
+    shown = text + TRUNCATED if response.finish_reason == "length" else text
+    return ModelReply(shown, wishes, json.dumps(opaque), response.usage.total_tokens)
 
 
 def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], model: str) -> None:
@@ -166,7 +177,7 @@ def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], mo
     ending = response.finish_reason
     ended = (response.provider_details or {}).get("finish_reason")  # what the provider itself said, and nobody assumed
     if not ended or response.state != "complete":
-        raise ModelFailed(CUT.format(model=model), again=True)
+        raise ModelFailed(BROKE_OFF.format(model=model), again=True)
     if ending == "length" and calls:
         raise ModelFailed(TOO_LONG.format(model=model), again=True)
     if ending == "content_filter":
@@ -175,37 +186,37 @@ def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], mo
         raise ModelFailed(EMPTY.format(model=model), again=True)
 
 
-def _with_ids(parts: Sequence[Any], messages: Sequence[Message]) -> list[Any]:
+def _with_ids(parts: Sequence[Any], messages: Sequence[PromptMessage]) -> list[Any]:
     """Every call of a thread gets an id of its own: an old one would stand for the call that it belonged to."""
-    used = {wish.id for each in messages if isinstance(each, Replied) for wish in each.wishes}
-    turn = sum(isinstance(each, Replied) for each in messages)
+    used = {wish.id for each in messages if isinstance(each, ModelReply) for wish in each.wishes}
+    turn = sum(isinstance(each, ModelReply) for each in messages)
     named: list[Any] = []
     for number, part in enumerate(parts):
         if not isinstance(part, ToolCallPart):
             named.append(part)
             continue
         given = part.tool_call_id
-        fits = given not in used and USABLE.fullmatch(given) and not given.startswith("pyd_ai_")
-        own = given if fits else _unused(f"call_{turn}_{number}", used)
+        fits = given not in used and PROVIDER_NAME.fullmatch(given) and not given.startswith("pyd_ai_")
+        own = given if fits else _unused_name(f"call_{turn}_{number}", used)
         used.add(own)
         named.append(replace(part, tool_call_id=own))
     return named
 
 
-def _sayable(part: Any) -> Any:
+def _with_provider_name(part: Any) -> Any:
     """A name that the model made up goes back in plain letters: else the provider refuses all that follows."""
-    return replace(part, tool_name=_plain(part.tool_name)) if isinstance(part, ToolCallPart) else part
+    return replace(part, tool_name=_plain_name(part.tool_name)) if isinstance(part, ToolCallPart) else part
 
 
-def _named(tool: str, names: Names) -> str:
-    return names.get(tool) or _plain(tool)
+def _provider_name(tool: str, names: ProviderNames) -> str:
+    return names.get(tool) or _plain_name(tool)
 
 
-def _plain(name: str) -> str:
-    return name if USABLE.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60] or "_"
+def _plain_name(name: str) -> str:
+    return name if PROVIDER_NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60] or "_"
 
 
-def _unused(name: str, used: set[str]) -> str:
+def _unused_name(name: str, used: set[str]) -> str:
     while name in used:
         name += "_"
     return name

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
-from interlock.config.yaml import nearest
-from interlock.core.chat.prompt import Delta, Prompt, Replied
+from interlock.config.yaml import did_you_mean
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt
 from interlock.core.errors import Misconfigured
 
 if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
 
-    from interlock.chat.provider_turn import ProvidedModel
+    from interlock.chat.provider_turn import ProviderModel
 from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAPIError,
@@ -36,22 +36,22 @@ from pydantic_ai.exceptions import (
 
 from interlock.core.errors import ModelFailed
 
-CONNECT = 10.0  # seconds
-SILENCE = 60.0  # seconds without a byte; the configuration's `timeout` sets another
-OPENAI = "https://api.openai.com/v1"
-OWN = ("key", "url", "timeout", "max_tokens")
+CONNECT_TIMEOUT = 10.0  # seconds
+READ_TIMEOUT = 60.0  # seconds without a byte; the configuration's `timeout` sets another
+OPENAI_URL = "https://api.openai.com/v1"
+COMMON_OPTIONS = ("key", "url", "timeout", "max_tokens")
 Options = Mapping[str, object]
 
 
-class LaterModel:
+class LazyModel:
     """Opened at its first turn and beside the event loop, which a provider's library would hold up for seconds."""
 
     def __init__(self, name: str, settings: Mapping[str, Options]) -> None:
         self.name = name
         self._settings = settings
-        self._opened: ProvidedModel | None = None
+        self._opened: ProviderModel | None = None
 
-    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
+    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | ModelReply]:
         if self._opened is None:
             self._opened = await asyncio.to_thread(open_model, self.name, self._settings)
         async with aclosing(self._opened.turn(prompt)) as items:
@@ -59,7 +59,7 @@ class LaterModel:
                 yield item
 
 
-def open_model(name: str, settings: Mapping[str, Options]) -> ProvidedModel:
+def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:
     """`settings` are the configuration's `models`: what each provider is to know. Nothing is reached yet."""
     kind, _, model = name.partition(":")
     if not kind or not model:
@@ -68,18 +68,18 @@ def open_model(name: str, settings: Mapping[str, Options]) -> ProvidedModel:
     try:
         from pydantic_ai.models import infer_model
 
-        from interlock.chat.provider_turn import ProvidedModel
+        from interlock.chat.provider_turn import ProviderModel
     except ImportError:
         raise Misconfigured(f'The model "{name}" needs more packages: pip install "interlock-gate[chat]"') from None
     kind, provider = _provider(kind, section, options, settings)
     api = infer_model(f"{kind}:{model}", lambda _: provider)
-    wanted: dict[str, object] = {"max_retries": 0, "timeout": _seconds(section, options)}
+    wanted: dict[str, object] = {"max_retries": 0, "timeout": _timeout_seconds(section, options)}
     if "max_tokens" in options:
         wanted["max_tokens"] = options["max_tokens"]
     if kind in ("openai", "openai-responses"):
         wanted["openai_store"] = False  # the log has all of it: nothing needs to be kept at the provider's
     kept = {key: value for key, value in wanted.items() if key not in api.unsupported_settings}
-    return ProvidedModel(name, api, kept, str(options.get("key", "")))
+    return ProviderModel(name, api, kept, str(options.get("key", "")))
 
 
 def _options(kind: str, settings: Mapping[str, Options]) -> tuple[str, Options]:
@@ -94,17 +94,17 @@ def _provider(kind: str, section: str, options: Options, settings: Mapping[str, 
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 
-    if kind == "openai" and options.get("url", OPENAI) != OPENAI:
-        return "openai-chat", _compatible(section, options)  # what others offer as OpenAI's is this interface
+    if kind == "openai" and options.get("url", OPENAI_URL) != OPENAI_URL:
+        return "openai-chat", _openai_compatible(section, options)  # what others offer as OpenAI's is this interface
     try:
         maker = infer_provider_class(kind)
     except ValueError:
         if "url" in options:
-            return "openai-chat", _compatible(section, options)
-        known = {*_known(), *settings}
+            return "openai-chat", _openai_compatible(section, options)
+        known = {*_known_providers(), *settings}
         raise Misconfigured(
             f'No provider of models is called "{kind}". For a service that speaks as OpenAI does, '
-            f"set models.{kind}.url to its address{nearest(kind, known)}"
+            f"set models.{kind}.url to its address{did_you_mean(kind, known)}"
         ) from None
     except ImportError as error:
         wanted = re.search(r"pip install \"?([\w\[\]-]+)", str(error))
@@ -119,10 +119,10 @@ def _provider(kind: str, section: str, options: Options, settings: Mapping[str, 
         raise Misconfigured(f"The provider {kind} needs models.{section}.{missing}{other}.") from None
 
 
-def _compatible(section: str, options: Options) -> Provider[Any]:
+def _openai_compatible(section: str, options: Options) -> Provider[Any]:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    _refuse_unknown(section, options, OWN)
+    _refuse_unknown(section, options, COMMON_OPTIONS)
     client = _client(section, options)
     return OpenAICompatibleProvider(
         section, base_url=str(options["url"]), api_key=_text(options, "key"), http_client=client
@@ -132,8 +132,8 @@ def _compatible(section: str, options: Options) -> Provider[Any]:
 def _arguments(maker: type[Provider[Any]], section: str, options: Options) -> dict[str, object]:
     """What the provider's own constructor takes may be given under its own name, such as `api_version`."""
     takes = inspect.signature(maker.__init__).parameters
-    _refuse_unknown(section, options, (*OWN, *takes))
-    given = {name: value for name, value in options.items() if name not in OWN}
+    _refuse_unknown(section, options, (*COMMON_OPTIONS, *takes))
+    given = {name: value for name, value in options.items() if name not in COMMON_OPTIONS}
     if "http_client" in takes:
         given["http_client"] = _client(section, options)
     address = "azure_endpoint" if "azure_endpoint" in takes else "base_url"
@@ -148,18 +148,20 @@ def _client(section: str, options: Options) -> object:
     import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
-    timeout = httpx2.Timeout(_seconds(section, options), connect=min(CONNECT, _seconds(section, options)))
+    timeout = httpx2.Timeout(
+        _timeout_seconds(section, options), connect=min(CONNECT_TIMEOUT, _timeout_seconds(section, options))
+    )
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     return create_async_httpx2_client(timeout=timeout, limits=limits)
 
 
-def _seconds(section: str, options: Options) -> float:
-    match options.get("timeout", SILENCE):
+def _timeout_seconds(section: str, options: Options) -> float:
+    match options.get("timeout", READ_TIMEOUT):
         case bool():
             pass
         case int() | float() as seconds if seconds > 0:
             return float(seconds)
-    raise Misconfigured(f"models.{section}.timeout is a number of seconds, such as {SILENCE:.0f}.")
+    raise Misconfigured(f"models.{section}.timeout is a number of seconds, such as {READ_TIMEOUT:.0f}.")
 
 
 def _text(options: Options, key: str) -> str | None:
@@ -170,18 +172,18 @@ def _text(options: Options, key: str) -> str | None:
 def _refuse_unknown(section: str, options: Options, known: tuple[str, ...]) -> None:
     for key in options:
         if key not in known:
-            raise Misconfigured(f'models.{section} has an unknown key "{key}"{nearest(key, known)}')
+            raise Misconfigured(f'models.{section} has an unknown key "{key}"{did_you_mean(key, known)}')
 
 
-def _known() -> set[str]:
+def _known_providers() -> set[str]:
     from pydantic_ai.models import KnownModelName
 
     names: tuple[str, ...] = get_args(KnownModelName.__value__)
     return {name.partition(":")[0] for name in names} | {"ollama", "openai-chat", "openai-responses"}
 
 
-LONGEST = 300
-PASSING = frozenset({408, 409, 425, 429})  # statuses of a moment, not of the request
+MAX_PROVIDER_TEXT = 300
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})  # statuses of a moment, not of the request
 # The first that fits counts: the narrower ones come first.
 _FINAL: tuple[tuple[type[Exception], str], ...] = (
     (
@@ -198,7 +200,7 @@ _FINAL: tuple[tuple[type[Exception], str], ...] = (
     ),
     (UserError, "{model} cannot be used like this{said}. Check models.{provider} in the configuration."),
 )
-_PASSING: tuple[tuple[type[Exception], str], ...] = (
+_RETRYABLE: tuple[tuple[type[Exception], str], ...] = (
     (ModelRateLimitError, "{model} takes no more requests at the moment. Try again in a while."),
     (ModelUnavailableError, "{model} is overloaded or away at the moment. Try again in a while."),
     (ModelServerError, "{model} had an error of its own. Try again in a while."),
@@ -207,24 +209,24 @@ _PASSING: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-def as_failure(error: Exception, model: str, secret: str) -> ModelFailed:
-    words = {"model": model, "provider": model.partition(":")[0], "said": _said(error, secret)}
+def to_model_failure(error: Exception, model: str, secret: str) -> ModelFailed:
+    words = {"model": model, "provider": model.partition(":")[0], "said": _provider_text(error, secret)}
     for kind, text in _FINAL:
         if isinstance(error, kind):
             return ModelFailed(text.format(**words), again=False)
     wait = getattr(error, "retry_after", None)
     ids = {"retry_after": wait} if wait else {}
-    for kind, text in _PASSING:
+    for kind, text in _RETRYABLE:
         if isinstance(error, kind):
             return ModelFailed(text.format(**words), again=True, **ids)
-    if isinstance(error, ModelHTTPError) and error.status_code < 500 and error.status_code not in PASSING:
+    if isinstance(error, ModelHTTPError) and error.status_code < 500 and error.status_code not in RETRYABLE_STATUSES:
         return ModelFailed("{model} did not accept the request{said}.".format(**words), again=False)
     return ModelFailed(
         "The answer of {model} could not be read{said}. It can be tried again.".format(**words), again=True, **ids
     )
 
 
-def _said(error: Exception, secret: str) -> str:
+def _provider_text(error: Exception, secret: str) -> str:
     """The provider's own words, without our key."""
     body = error.body if isinstance(error, ModelAPIError) else str(error)
     match body:
@@ -235,4 +237,4 @@ def _said(error: Exception, secret: str) -> str:
         case _:
             return ""
     plain = " ".join(text.replace(secret, "***").split() if secret else text.split())
-    return f": {plain[:LONGEST].rstrip('.')}" if plain else ""
+    return f": {plain[:MAX_PROVIDER_TEXT].rstrip('.')}" if plain else ""

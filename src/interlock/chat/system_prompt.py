@@ -17,7 +17,7 @@ When a result says requires_confirmation, tell the person what would happen, and
 same arguments and confirmed: true only if their next message is a plain yes."""
 
 
-def instructions(own: str, tools: Collection[Tool], *, talks: bool) -> str:
+def build_system_prompt(own: str, tools: Collection[Tool], *, talks: bool) -> str:
     """`own` are the agent's; the rest is added here, so that a configured agent need not repeat it.
 
     One that does not talk with a person itself, a sub-agent, is asked no yes: its calls are shown as cards.

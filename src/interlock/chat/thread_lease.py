@@ -8,22 +8,22 @@ from contextlib import suppress
 from typing import TypeVar
 
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import Confirmation, Line, Move, New, Thread
+from interlock.core.chat.thread import Confirmation, NewThreadEntry, Thread, ThreadEntry, ThreadTransition
 from interlock.core.errors import Error, LeaseLost
 from interlock.core.ledger.event import Moment
-from interlock.storage.tables.threads import Also, SqlThreads, Step
+from interlock.storage.tables.threads import OtherThreadStep, SqlThreads, ThreadStep
 
 LEASE = 30_000  # milliseconds
 T = TypeVar("T")
 
 
-class Held:
+class LeasedThread:
     """What it writes is refused once another process has the thread, or it was stopped: `lost` is set then."""
 
     def __init__(self, store: SqlThreads, thread: Thread, lease: int = LEASE) -> None:
         self.thread = thread
         self.root = thread.id
-        self.lines: list[Line] = []
+        self.lines: list[ThreadEntry] = []
         self.lost = asyncio.Event()
         self._store = store
         self.fence = thread.fence
@@ -36,7 +36,7 @@ class Held:
             above = await self._store.get(above.workspace, above.parent)
         self.root = above.id
 
-    async def read(self) -> Sequence[Line]:
+    async def read(self) -> Sequence[ThreadEntry]:
         """All lines, of which only the new ones are fetched. Whoever lost the thread has nothing more to do with it."""
         last = self.lines[-1].n if self.lines else 0
         self.lines += await self._store.lines(self.thread.workspace, self.thread.id, last)
@@ -45,38 +45,40 @@ class Held:
             raise LeaseLost("This thread was taken over or stopped.", thread_id=self.thread.id)
         return self.lines
 
-    async def append(self, *lines: New) -> None:
+    async def append(self, *lines: NewThreadEntry) -> None:
         await self._step(lambda thread, moment: threads.append(thread, self.fence, lines, moment))
 
-    async def show(self, line: New) -> None:
+    async def show(self, line: NewThreadEntry) -> None:
         """Appends it here, and for a sub-agent also in the thread that its person reads: both, or neither."""
         body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
         above = line._replace(body=body)
 
-        def mirrored(thread: Thread | None, moment: Moment) -> Move | None:
+        def mirrored(thread: Thread | None, moment: Moment) -> ThreadTransition | None:
             return None if thread is None else threads.mirror(thread, (above,), moment)
 
         also = {self.root: mirrored} if self.thread.parent else None
         await self._step(lambda thread, moment: threads.append(thread, self.fence, (line,), moment), also)
 
-    async def open_below(self, child: str, opened: Callable[[Moment], Move]) -> None:
+    async def open_below(self, child: str, opened: Callable[[Moment], ThreadTransition]) -> None:
         """A thread below this one. Who was stopped or has lost it opens none; one that is there stays as it is."""
 
-        def added(thread: Thread | None, moment: Moment) -> Move | None:
+        def added(thread: Thread | None, moment: Moment) -> ThreadTransition | None:
             return opened(moment) if thread is None else None
 
         await self._step(lambda thread, moment: threads.append(thread, self.fence, (), moment), {child: added})
 
-    async def confirm_first(self, confirmation: Confirmation, *lines: New) -> None:
-        await self._step(lambda thread, moment: threads.confirm_first(thread, self.fence, confirmation, lines, moment))
+    async def confirm_first(self, confirmation: Confirmation, *lines: NewThreadEntry) -> None:
+        await self._step(
+            lambda thread, moment: threads.request_confirmation(thread, self.fence, confirmation, lines, moment)
+        )
 
     async def use_confirmation(self, call: str, tool: str, args_sha256: str) -> None:
         await self._step(lambda thread, _: threads.use_confirmation(thread, self.fence, call, tool, args_sha256))
 
     async def park(self, due_at: int | None) -> None:
-        await self._step(lambda thread, moment: threads.park(thread, self.fence, due_at, moment))
+        await self._step(lambda thread, moment: threads.suspend(thread, self.fence, due_at, moment))
 
-    async def end(self, *lines: New) -> None:
+    async def end(self, *lines: NewThreadEntry) -> None:
         seen = self.lines[-1].n if self.lines else 0
         await self._step(lambda thread, moment: threads.end(thread, self.fence, seen, lines, moment))
 
@@ -108,7 +110,7 @@ class Held:
                 task.cancel()
             await asyncio.gather(working, lost, return_exceptions=True)
 
-    async def _step(self, step: Step, also: Mapping[str, Also] | None = None) -> None:
+    async def _step(self, step: ThreadStep, also: Mapping[str, OtherThreadStep] | None = None) -> None:
         try:
             self.thread = await self._store.step(self.thread.workspace, self.thread.id, step, also)
         except LeaseLost:

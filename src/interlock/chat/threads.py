@@ -10,42 +10,42 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.app.gate import uuid7
-from interlock.chat.agents import ASSISTANT, Agents, Desk
-from interlock.chat.calls import REASONS
-from interlock.chat.subagents import Children
+from interlock.chat.agents import ASSISTANT, AgentDirectory, ChatServices
+from interlock.chat.calls import WITHDRAWAL_REASONS
+from interlock.chat.subagents import Subagents
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import Line, Move, Thread
+from interlock.core.chat.thread import Thread, ThreadEntry, ThreadTransition
 from interlock.core.errors import Conflict, Expired, NotFound
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.ledger.event import Moment
-from interlock.core.ports import Clock, Query
-from interlock.storage.tables.idempotency import Kept, Place
-from interlock.storage.tables.threads import NO_END, NO_THREAD, SqlThreads
+from interlock.core.ports import ApprovalQuery, Clock
+from interlock.storage.tables.idempotency import IdempotencyKey, IdempotencyRecord
+from interlock.storage.tables.threads import MAX_ENTRY_NUMBER, THREAD_NOT_FOUND, SqlThreads
 
-MOST_OPEN = 500  # cards of one thread that are withdrawn at once
-FIRST = (2**62, "")
-LOOKED_THROUGH = 1_000  # threads whose titles are compared for one page
+MAX_OPEN_CARDS = 500  # cards of one thread that are withdrawn at once
+FIRST_CURSOR = (2**62, "")
+MAX_SCANNED = 1_000  # threads whose titles are compared for one page
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ThreadPage:
     items: Sequence[Thread]
     next: tuple[int, str] | None
 
 
-class Listing(NamedTuple):
+class ThreadQuery(NamedTuple):
     """Which threads: behind which one, how many, of whom if an admin asks, and with which words in the title."""
 
-    before: tuple[int, str] = FIRST
+    before: tuple[int, str] = FIRST_CURSOR
     limit: int = 50
     of: str = ""
     words: str = ""
 
 
-NEWEST = Listing()
+NEWEST = ThreadQuery()
 
 
-class Said(NamedTuple):
+class UserMessage(NamedTuple):
     """A message, and where it belongs: an empty thread begins one, and so does a `name` that its person has not used.
 
     A name is what a client calls the thread by; see `id_of`. `via` is the interface of others that it came by, which
@@ -59,25 +59,25 @@ class Said(NamedTuple):
     via: str = ""
 
 
-class Message(NamedTuple):
+class PreparedMessage(NamedTuple):
     """A message about to be written, and what waits in its thread: sub-agents at work, and cards."""
 
     thread_id: str
-    step: Callable[[Thread | None, Moment], Move]
+    step: Callable[[Thread | None, Moment], ThreadTransition]
     children: Sequence[str] = ()
     cards: Sequence[str] = ()
 
 
 class Threads:
-    def __init__(self, store: SqlThreads, agents: Agents, clock: Clock) -> None:
+    def __init__(self, store: SqlThreads, agents: AgentDirectory, clock: Clock) -> None:
         self._store = store
         self._agents = agents
         self._clock = clock
-        self._children = Children(store, lambda _: False)
+        self._children = Subagents(store, lambda _: False)
 
-    async def say(self, desk: Desk, who: Principal, text: str, thread_id: str = "", agent: str = "") -> Thread:
+    async def say(self, desk: ChatServices, who: Principal, text: str, thread_id: str = "", agent: str = "") -> Thread:
         """Opens a thread, or goes on with one; what waits for a decision there is withdrawn."""
-        message = await self._message(desk, who, Said(text, thread_id, agent))
+        message = await self._message(desk, who, UserMessage(text, thread_id, agent))
         if thread_id:
             thread = await self._store.step(who.workspace, thread_id, message.step)
         else:
@@ -86,7 +86,9 @@ class Threads:
         await self._replace(desk, who, message)
         return thread
 
-    async def say_once(self, desk: Desk, who: Principal, said: Said, place: Place, digest: str) -> Kept:
+    async def say_once(
+        self, desk: ChatServices, who: Principal, said: UserMessage, place: IdempotencyKey, digest: str
+    ) -> IdempotencyRecord:
         """The same, of which a second one under the same key finds that it was said, and where."""
         message = await self._message(desk, who, said)
         kept = await self._store.once(place, digest, message.thread_id, message.step)
@@ -94,7 +96,7 @@ class Threads:
             await self._replace(desk, who, message)
         return kept
 
-    async def stop(self, desk: Desk, who: Principal, thread_id: str) -> Thread:
+    async def stop(self, desk: ChatServices, who: Principal, thread_id: str) -> Thread:
         """Ends the turn and withdraws every open card of it, those of sub-agents included."""
         await self._seen(who, thread_id)
         cards = await self._cards(desk, who, thread_id)
@@ -109,20 +111,20 @@ class Threads:
             who.workspace, thread_id, lambda thread, moment: threads.retry(thread, who.name, moment)
         )
 
-    async def list(self, who: Principal, wanted: Listing = NEWEST) -> Page:
+    async def list(self, who: Principal, wanted: ThreadQuery = NEWEST) -> ThreadPage:
         """A person's own, the newest first; an admin may look at those of others, and of everybody with `of="*"`.
 
         Words are looked for in so many threads at a time: a page may be empty and yet not the last.
         """
-        most = LOOKED_THROUGH if wanted.words else wanted.limit
+        most = MAX_SCANNED if wanted.words else wanted.limit
         found = await self._page(who, wanted, most + 1)
         more, found = len(found) > most, found[:most]
-        fitting = [thread for thread in found if _has(thread, wanted.words)]
+        fitting = [thread for thread in found if _title_contains(thread, wanted.words)]
         items = fitting[: wanted.limit]
         last = items[-1] if len(fitting) > len(items) else found[-1] if more else None
-        return Page(items, None if last is None else (last.updated_at, last.id))
+        return ThreadPage(items, None if last is None else (last.updated_at, last.id))
 
-    async def _page(self, who: Principal, wanted: Listing, limit: int) -> Sequence[Thread]:
+    async def _page(self, who: Principal, wanted: ThreadQuery, limit: int) -> Sequence[Thread]:
         if wanted.of == "*" and who.role == ADMIN:
             return await self._store.of_everybody(who.workspace, wanted.before, limit)
         person = wanted.of if wanted.of and who.role == ADMIN else who.name
@@ -130,12 +132,12 @@ class Threads:
 
     async def show(
         self, who: Principal, thread_id: str, after: int = 0, before: int = 0, last: int = 0
-    ) -> tuple[Thread, Sequence[Line]]:
+    ) -> tuple[Thread, Sequence[ThreadEntry]]:
         """With the lines between `after` and `before`, or the `last` of those; zeros ask for all."""
         thread = await self._seen(who, thread_id)
         end = min(before - 1, thread.lines) if before else thread.lines
         start = max(after, end - last) if last else after
-        return thread, await self._store.lines(who.workspace, thread_id, start, before or NO_END)
+        return thread, await self._store.lines(who.workspace, thread_id, start, before or MAX_ENTRY_NUMBER)
 
     async def see(self, who: Principal, thread_id: str) -> Thread:
         return await self._seen(who, thread_id)
@@ -143,9 +145,9 @@ class Threads:
     def id_of(self, who: Principal, name: str) -> str:
         """Of the thread that a client calls by this name: each person has threads of their own under any name."""
         said = "\n".join((who.workspace, who.name, name))
-        return threads.PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=5))
+        return threads.THREAD_ID_PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=5))
 
-    async def _message(self, desk: Desk, who: Principal, said: Said) -> Message:
+    async def _message(self, desk: ChatServices, who: Principal, said: UserMessage) -> PreparedMessage:
         """Looked for first, since cards of the turn that begins with the message are not meant."""
         known = said.thread_id or await self._named(who, said.name)
         if known:
@@ -154,19 +156,21 @@ class Threads:
             below = await self._store.children(who.workspace, said.thread_id)
             cards = await self._cards(desk, who, said.thread_id)
             children = [child.id for child in below if child.status != "idle"]
-            return Message(said.thread_id, lambda thread, moment: _said(thread, who, said, moment), children, cards)
+            return PreparedMessage(
+                said.thread_id, lambda thread, moment: _append_message(thread, who, said, moment), children, cards
+            )
         agent = said.agent or ASSISTANT
         self._agents.of(desk, agent)
-        begin = threads.Place(who.workspace, agent, who.name, (agent,))
-        thread_id = self.id_of(who, said.name) if said.name else threads.PREFIX + uuid7(self._clock())
+        begin = threads.ThreadOrigin(who.workspace, agent, who.name, (agent,))
+        thread_id = self.id_of(who, said.name) if said.name else threads.THREAD_ID_PREFIX + uuid7(self._clock())
 
-        def step(thread: Thread | None, moment: Moment) -> Move:
+        def step(thread: Thread | None, moment: Moment) -> ThreadTransition:
             """Whoever else began it meanwhile was first."""
             if thread is not None:
-                return threads.say(thread, who.name, said.text, moment, said.via)
+                return threads.add_message(thread, who.name, said.text, moment, said.via)
             return threads.open_thread(thread_id, begin, said.text, moment, said.via)
 
-        return Message(thread_id, step)
+        return PreparedMessage(thread_id, step)
 
     async def _named(self, who: Principal, name: str) -> str:
         """The id of a thread with this name, if there is one."""
@@ -175,44 +179,44 @@ class Threads:
                 return (await self._own(who, self.id_of(who, name))).id
         return ""
 
-    async def _replace(self, desk: Desk, who: Principal, message: Message) -> None:
+    async def _replace(self, desk: ChatServices, who: Principal, message: PreparedMessage) -> None:
         """What waited when it was sent is not waited for any more."""
         for child in message.children:
             await self._children.stop(who.workspace, child, who.name)
         await self._withdraw(desk, who, message.cards, "said")
 
-    async def _cards(self, desk: Desk, who: Principal, thread_id: str) -> Sequence[str]:
+    async def _cards(self, desk: ChatServices, who: Principal, thread_id: str) -> Sequence[str]:
         """Those that wait now, sub-agents' included."""
-        query = Query(statuses=("pending",), thread_id=thread_id, limit=MOST_OPEN)
+        query = ApprovalQuery(statuses=("pending",), thread_id=thread_id, limit=MAX_OPEN_CARDS)
         found = (stored.approval for stored in (await desk.inbox.list(who.workspace, query)).items)
-        return [approval.id for approval in found if approval.subject.run_id.startswith(threads.PREFIX)]
+        return [approval.id for approval in found if approval.subject.run_id.startswith(threads.THREAD_ID_PREFIX)]
 
-    async def _withdraw(self, desk: Desk, who: Principal, cards: Sequence[str], why: str) -> None:
+    async def _withdraw(self, desk: ChatServices, who: Principal, cards: Sequence[str], why: str) -> None:
         """Done here and now, so that nobody decides what nobody waits for; the loop does it with what came later."""
         for card in cards:
             with suppress(Conflict, Expired, NotFound):
-                await desk.gate.cancel(who.workspace, card, who.name, REASONS[why])
+                await desk.gate.cancel(who.workspace, card, who.name, WITHDRAWAL_REASONS[why])
 
     async def _own(self, who: Principal, thread_id: str) -> Thread:
         """Only its person speaks in a thread: a yes there is a decision."""
         thread = await self._store.get(who.workspace, thread_id)
         if thread.person != who.name or thread.parent:
-            raise NotFound(NO_THREAD, thread_id=thread_id)
+            raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)
         return thread
 
     async def _seen(self, who: Principal, thread_id: str) -> Thread:
         """Admins may look at every thread, and stop it."""
         thread = await self._store.get(who.workspace, thread_id)
         if thread.person != who.name and who.role != ADMIN:
-            raise NotFound(NO_THREAD, thread_id=thread_id)
+            raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)
         return thread
 
 
-def _said(thread: Thread | None, who: Principal, said: Said, moment: Moment) -> Move:
+def _append_message(thread: Thread | None, who: Principal, said: UserMessage, moment: Moment) -> ThreadTransition:
     if thread is None:
-        raise NotFound(NO_THREAD, thread_id=said.thread_id)
-    return threads.say(thread, who.name, said.text, moment, said.via)
+        raise NotFound(THREAD_NOT_FOUND, thread_id=said.thread_id)
+    return threads.add_message(thread, who.name, said.text, moment, said.via)
 
 
-def _has(thread: Thread, words: str) -> bool:
+def _title_contains(thread: Thread, words: str) -> bool:
     return words.casefold() in thread.title.casefold()

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.call import Args, ToolSpec
-from interlock.core.chat.prompt import Offer
-from interlock.core.ports import Documents, Records
+from interlock.core.chat.prompt import PromptTool
+from interlock.core.ports import DocumentIndex, ToolItemStore
 
 if TYPE_CHECKING:
     import httpx2
 
 
-class Use(NamedTuple):
+class ToolInvocation(NamedTuple):
     """One use of a tool: the arguments as they were approved, and a key that is the same for every try of this call.
 
     The key is empty for a read.
@@ -24,7 +24,9 @@ class Use(NamedTuple):
     key: str
 
 
-Run = Callable[[Use], Awaitable[object]]  # gives JSON; raises ToolFailed with words for the model and for people
+RunTool = Callable[
+    [ToolInvocation], Awaitable[object]
+]  # gives JSON; raises ToolFailed with words for the model and for people
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Tool:
 
     spec: ToolSpec
     about: str
-    run: Run
+    run: RunTool
     source: str = ""
 
     @property
@@ -41,27 +43,29 @@ class Tool:
         return self.spec.name
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> PromptTool:
         """What a schema says beside JSON Schema is for people: models' providers refuse unknown words."""
         schema = self.spec.schema or {"type": "object", "properties": {}}
-        return Offer(self.name, self.about, {key: inner for key, inner in schema.items() if not key.startswith("x-")})
+        return PromptTool(
+            self.name, self.about, {key: inner for key, inner in schema.items() if not key.startswith("x-")}
+        )
 
 
 @dataclass(frozen=True)
-class Kit:
+class ToolContext:
     """What a pack is given for one workspace; `settings` are its own part of the configuration's `tools`.
 
     `transport` stands in for the network where there is no real service, as in the demo.
     """
 
     workspace: str
-    records: Records
+    records: ToolItemStore
     settings: Mapping[str, object] = field(default_factory=dict)
     transport: httpx2.AsyncBaseTransport | None = None
-    documents: Documents | None = None
+    documents: DocumentIndex | None = None
 
 
-def schema(required: str = "", /, **properties: Mapping[str, object]) -> dict[str, object]:
+def object_schema(required: str = "", /, **properties: Mapping[str, object]) -> dict[str, object]:
     """An object that takes nothing else; `required` are names with spaces between them."""
     return {
         "type": "object",

@@ -10,22 +10,22 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from interlock.chat import tools as packs
-from interlock.chat.tool import Kit, Tool, Use, schema
-from interlock.config.agents import AGENT, KnownTool, fits
-from interlock.config.models import Action, Agent, is_ready
-from interlock.core.call import QUESTION, ToolSpec
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.config.agents import AGENT_TOOL_PREFIX, AvailableTool, matches_tool
+from interlock.config.models import ActionSettings, AgentSettings, is_builtin_action
+from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.core.names import differs_only_in_case, without_case
 
-OF_AGENTS = "agent"  # the source of a tool that is another agent
+AGENT_SOURCE = "agent"  # the source of a tool that is another agent
 
-MakeKit = Callable[[str, str], Kit]  # workspace and pack
-Source = Callable[[str], Sequence[Tool]]  # tools of a workspace that come and go, such as those of MCP servers
-Selection = Mapping[str, Tool]  # by name
+MakeToolContext = Callable[[str, str], ToolContext]  # workspace and pack
+ToolSource = Callable[[str], Sequence[Tool]]  # tools of a workspace that come and go, such as those of MCP servers
+ToolSelection = Mapping[str, Tool]  # by name
 
 
-class Toolbox:
-    def __init__(self, make: MakeKit, sources: Sequence[Source] = ()) -> None:
+class ToolRegistry:
+    def __init__(self, make: MakeToolContext, sources: Sequence[ToolSource] = ()) -> None:
         self._make = make
         self._sources = tuple(sources)
         self._packed: dict[str, dict[str, Tool]] = {}
@@ -36,14 +36,14 @@ class Toolbox:
         """A pack's tool is never replaced by one of the same name from elsewhere."""
         return {**self._moving(workspace), **self._of_packs(workspace)}
 
-    def of(self, agent: Agent, workspace: str) -> Selection:
+    def of(self, agent: AgentSettings, workspace: str) -> ToolSelection:
         """The agent's tools; agents that it lists are tools too. What it names and is not there is left out."""
         chosen = {
             name: tool
             for name, tool in self.all(workspace).items()
-            if any(fits(wanted, name, tool.source) for wanted in agent.tools)
+            if any(matches_tool(wanted, name, tool.source) for wanted in agent.tools)
         }
-        return chosen | {AGENT + name: agent_tool(name) for name in agent.agents}
+        return chosen | {AGENT_TOOL_PREFIX + name: agent_tool(name) for name in agent.agents}
 
     def spec(self, workspace: str, name: str) -> ToolSpec | None:
         """With the words that the tool makes of its arguments, which what is stored of it has not."""
@@ -71,7 +71,7 @@ class Toolbox:
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
-        return {pack: sources.count(pack) for pack, module in _modules() if _sides(module)}
+        return {pack: sources.count(pack) for pack, module in _modules() if _pack_functions(module)}
 
     def _moving(self, workspace: str) -> dict[str, Tool]:
         return {tool.name: tool for source in self._sources for tool in source(workspace)} if self._sources else {}
@@ -88,7 +88,7 @@ class Toolbox:
     def _from_packs(self, workspace: str) -> Iterator[Tool]:
         for pack, module in _modules():
             kit = self._make(workspace, pack)
-            for side in _sides(module):
+            for side in _pack_functions(module):
                 yield from (replace(tool, source=pack) for tool in getattr(module, side)(kit))
 
 
@@ -99,18 +99,18 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
             yield found.name, import_module(f"{packs.__name__}.{found.name}")
 
 
-def _sides(module: ModuleType) -> list[str]:
+def _pack_functions(module: ModuleType) -> list[str]:
     return [side for side in ("reads", "writes") if hasattr(module, side)]
 
 
-def known_tools(tools: Iterable[Tool]) -> dict[str, KnownTool]:
+def known_tools(tools: Iterable[Tool]) -> dict[str, AvailableTool]:
     """As warnings about an agent need them."""
-    return {tool.name: KnownTool(tool.spec.effect != "read", tool.source, always_asks(tool.spec)) for tool in tools}
+    return {tool.name: AvailableTool(tool.spec.effect != "read", tool.source, always_asks(tool.spec)) for tool in tools}
 
 
 def always_asks(spec: ToolSpec) -> str:
     """Why no switch of an agent lifts its question; empty if one does."""
-    if spec.name == QUESTION:
+    if spec.name == QUESTION_TOOL:
         return "a question is always for a person"
     return "" if spec.effect else "nobody declared what it does: it asks unless a rule of the policy allows it"
 
@@ -124,22 +124,24 @@ def agent_tool(name: str) -> Tool:
         "description": "What it is to do, with all it needs.",
     }
     plain = name.replace("{", "{{").replace("}", "}}")
-    spec = ToolSpec(AGENT + name, "read", schema("task", task=task), f"Let {plain} do: {{task}}", idempotent=True)
-    return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run, OF_AGENTS)
+    spec = ToolSpec(
+        AGENT_TOOL_PREFIX + name, "read", object_schema("task", task=task), f"Let {plain} do: {{task}}", idempotent=True
+    )
+    return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run, AGENT_SOURCE)
 
 
-async def _not_run(_: Use) -> object:
+async def _not_run(_: ToolInvocation) -> object:
     raise ToolFailed("An agent is not run as a tool.")  # the loop opens a thread for it instead
 
 
-class Registered:
-    def __init__(self, actions: Mapping[str, Action], toolbox: Toolbox) -> None:
+class RegisteredTools:
+    def __init__(self, actions: Mapping[str, ActionSettings], toolbox: ToolRegistry) -> None:
         self._toolbox = toolbox
         self._actions = actions
         self._odd = tuple(name for name in actions if not name.isascii())
         self._by_case = {without_case(name): actions[name] for name in reversed(list(actions))}
 
-    def action(self, name: str) -> Action | None:
+    def action(self, name: str) -> ActionSettings | None:
         """A configured action, by its name in any case."""
         return self._actions.get(name) or self._by_case.get(without_case(name))
 
@@ -150,9 +152,9 @@ class Registered:
         """
         return self.spec_of(workspace, tool, self.action(tool))
 
-    def spec_of(self, workspace: str, tool: str, action: Action | None) -> ToolSpec | None:
+    def spec_of(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
         """The same; `action` is the one of its name."""
-        if action is not None and not is_ready(action):
+        if action is not None and not is_builtin_action(action):
             return ToolSpec(tool, "write", action.schema)
         known = self._toolbox.spec_like(workspace, tool)
         return None if known is None else replace(known, name=tool, preview=None)

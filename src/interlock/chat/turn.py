@@ -8,62 +8,70 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.chat.agents import Agents, Desk
-from interlock.chat.calls import TOOL_LEASE, Calls
-from interlock.chat.confirmation import talks
+from interlock.chat.agents import AgentDirectory, ChatServices
+from interlock.chat.calls import TOOL_LEASE, ToolCallRunner
+from interlock.chat.confirmation import has_conversation
 from interlock.chat.drafts import Drafts
-from interlock.chat.subagents import Children
-from interlock.chat.system_prompt import instructions
-from interlock.chat.thread_lease import LEASE, Held
-from interlock.chat.tool_registry import Toolbox
-from interlock.config.agents import limits_of
-from interlock.config.models import Agent
-from interlock.core.chat.next_step import CallModel, Done, Handle, next_step
-from interlock.core.chat.prompt import Delta, Model, Prompt, Replied, Said, Wish, distinct
-from interlock.core.chat.thread import New
-from interlock.core.chat.transcript import Call, messages_of
+from interlock.chat.subagents import Subagents
+from interlock.chat.system_prompt import build_system_prompt
+from interlock.chat.thread_lease import LEASE, LeasedThread
+from interlock.chat.tool_registry import ToolRegistry
+from interlock.config.agents import parse_limits
+from interlock.config.models import AgentSettings
+from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, next_step
+from interlock.core.chat.prompt import (
+    ChatModel,
+    Delta,
+    ModelReply,
+    Prompt,
+    PromptUserMessage,
+    ToolRequest,
+    with_unique_ids,
+)
+from interlock.core.chat.thread import NewThreadEntry
+from interlock.core.chat.transcript import PendingCall, prompt_messages
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed, NotFound
-from interlock.core.ledger.event import TIME
+from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Clock, Watch
 from interlock.storage.tables.threads import SqlThreads
 
-LOOK_EVERY = 1.0  # seconds between looks for what other processes left
-BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
-LONGEST_PAUSE = 120_000  # milliseconds that a provider may ask for
-LONGEST = 300.0  # seconds that one turn of the model may take
-LOOK_AGAIN = 1.0  # seconds: what another process decided is not told here, so it is looked for while a tool runs
-PAUSE = 0.2  # seconds between two rounds of which the first changed nothing
-WAITED = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
+POLL_SECONDS = 1.0  # seconds between looks for what other processes left
+RETRY_DELAYS = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
+MAX_RETRY_AFTER = 120_000  # milliseconds that a provider may ask for
+MODEL_TIMEOUT = 300.0  # seconds that one turn of the model may take
+DECISION_POLL = 1.0  # seconds: what another process decided is not told here, so it is looked for while a tool runs
+IDLE_PAUSE = 0.2  # seconds between two rounds of which the first changed nothing
+DEADLINE_MARGIN = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
 
-OpenModel = Callable[[str], Model]  # by its name in the configuration; raises Misconfigured
+OpenModel = Callable[[str], ChatModel]  # by its name in the configuration; raises Misconfigured
 
 
 @dataclass
-class Parts:
+class TurnContext:
     """What every turn is given; `lease` is for how long a process has a thread, `tool_lease` a tool that runs."""
 
     threads: SqlThreads
-    agents: Agents
-    toolbox: Toolbox
+    agents: AgentDirectory
+    toolbox: ToolRegistry
     open_model: OpenModel
     drafts: Drafts
     clock: Clock
     runner: str
     lease: int = LEASE
     tool_lease: int = TOOL_LEASE
-    back_off: Sequence[int] = BACK_OFF
-    look_every: float = LOOK_EVERY
+    back_off: Sequence[int] = RETRY_DELAYS
+    look_every: float = POLL_SECONDS
 
 
 @dataclass
 class Turn:
     """`working` are tools that run; they end in their own time, whatever becomes of the thread."""
 
-    held: Held
-    desk: Desk
-    parts: Parts
+    held: LeasedThread
+    desk: ChatServices
+    parts: TurnContext
     watch: Watch
     working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _known: int = 0  # the last line of the round before
@@ -72,7 +80,7 @@ class Turn:
         await self.held.find_root()
         while await self._round():
             if self.held.thread.lines == self._known:  # nothing came of it: a little later it may
-                await self.watch.changed(PAUSE)
+                await self.watch.changed(IDLE_PAUSE)
 
     async def _round(self) -> bool:
         """False once the thread is parked or has ended."""
@@ -81,18 +89,18 @@ class Turn:
         try:
             agent = self.parts.agents.of(self.desk, self.held.thread.agent)
         except NotFound as error:
-            agent, missing = Agent(), error.message
+            agent, missing = AgentSettings(), error.message
         else:
             missing = ""
-        step = next_step(lines, limits_of(agent))
+        step = next_step(lines, parse_limits(agent))
         match step:
             case CallModel() if missing:
                 await self._end("error", missing)
             case CallModel(attempt, not_before):
                 return await self._call_model(agent, attempt, not_before)
-            case Handle():
+            case HandleCalls():
                 return await self._handle(step, self._calls(agent))
-            case Done(status, reason):
+            case EndTurn(status, reason):
                 await self._end(status, reason)
             case _:
                 await self.held.end()
@@ -100,7 +108,7 @@ class Turn:
 
     # The model
 
-    async def _call_model(self, agent: Agent, attempt: int, not_before: int) -> bool:
+    async def _call_model(self, agent: AgentSettings, attempt: int, not_before: int) -> bool:
         if self.parts.clock() < not_before:
             await self.held.park(not_before)
             return False
@@ -114,8 +122,10 @@ class Turn:
         except ModelFailed as error:
             return await self._model_failed(error, attempt)
         body = {
-            "text": _clean(reply.text),
-            "wishes": [list(wish) for wish in distinct([Wish(*map(_clean, wish)) for wish in reply.wishes])],
+            "text": _storable(reply.text),
+            "wishes": [
+                list(wish) for wish in with_unique_ids([ToolRequest(*map(_storable, wish)) for wish in reply.wishes])
+            ],
             "tools": [wish.tool for wish in reply.wishes],
             "opaque": reply.opaque,
             "tokens": reply.tokens,
@@ -124,31 +134,31 @@ class Turn:
             "took": self.parts.clock() - began,
         }
         try:
-            await self.held.append(New("replied", f"agent:{self.held.thread.agent}", body))
+            await self.held.append(NewThreadEntry("replied", f"agent:{self.held.thread.agent}", body))
         except InvalidRequest as error:
             await self._end("error", f"The model's answer is too long to keep, or is no text. {error.message}")
             return False
         return True
 
-    def _prompt(self, agent: Agent) -> Prompt:
+    def _prompt(self, agent: AgentSettings) -> Prompt:
         thread = self.held.thread
         selection = self.parts.toolbox.of(agent, thread.workspace)
         tools = [tool for _, tool in sorted(selection.items())]
-        told = instructions(agent.instructions, tools, talks=talks(self.held))
-        return Prompt(told, messages_of(self.held.lines), tuple(tool.offer for tool in tools))
+        told = build_system_prompt(agent.instructions, tools, talks=has_conversation(self.held))
+        return Prompt(told, prompt_messages(self.held.lines), tuple(tool.offer for tool in tools))
 
-    async def _spoken(self, model: Model, prompt: Prompt) -> Replied:
+    async def _spoken(self, model: ChatModel, prompt: Prompt) -> ModelReply:
         """Told to readers as it comes; stopped at once when the thread is, since nobody pays for what nobody reads."""
         thread, drafts = self.held.thread, self.parts.drafts
         drafts.begin(thread.workspace, thread.id, self.held.lines[-1].n)
         speaking = asyncio.create_task(self._listen(model, prompt))
         lost = asyncio.create_task(self._until_lost())
         try:
-            await asyncio.wait({speaking, lost}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({speaking, lost}, timeout=MODEL_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
             if self.held.lost.is_set() and not speaking.done():
                 raise LeaseLost("This thread was taken over or stopped.", thread_id=thread.id)
             if not speaking.done():
-                raise ModelFailed(f"The model took longer than {LONGEST:.0f} seconds.", again=True)
+                raise ModelFailed(f"The model took longer than {MODEL_TIMEOUT:.0f} seconds.", again=True)
             return speaking.result()
         finally:
             drafts.end(thread.workspace, thread.id)
@@ -156,16 +166,16 @@ class Turn:
                 task.cancel()
             await asyncio.gather(speaking, lost, return_exceptions=True)
 
-    async def _listen(self, model: Model, prompt: Prompt) -> Replied:
+    async def _listen(self, model: ChatModel, prompt: Prompt) -> ModelReply:
         thread = self.held.thread
-        stream = cast(AsyncGenerator[Delta | Replied], model.turn(prompt))
+        stream = cast(AsyncGenerator[Delta | ModelReply], model.turn(prompt))
         try:
             async with aclosing(stream):
                 async for item in stream:
                     match item:
                         case Delta(text):
-                            await self.parts.drafts.add(thread.workspace, thread.id, _clean(text))
-                        case Replied():
+                            await self.parts.drafts.add(thread.workspace, thread.id, _storable(text))
+                        case ModelReply():
                             return item
         except Error:
             raise
@@ -186,24 +196,24 @@ class Turn:
             await self._end("error", f"{error.message}{tried}")
             return False
         asked = error.ids.get("retry_after")
-        wished = min(int(asked * 1000), LONGEST_PAUSE) if isinstance(asked, int | float) else 0
+        wished = min(int(asked * 1000), MAX_RETRY_AFTER) if isinstance(asked, int | float) else 0
         again_at = self.parts.clock() + max(self.parts.back_off[attempt - 1], wished)
         body = {"attempt": attempt, "error": error.message, "again_at": again_at}
-        await self.held.append(New("failed", TIME, body))
+        await self.held.append(NewThreadEntry("failed", SYSTEM_ACTOR, body))
         await self.held.park(again_at)
         return False
 
     # The tools
 
-    def _calls(self, agent: Agent) -> Calls:
+    def _calls(self, agent: AgentSettings) -> ToolCallRunner:
         names = self.parts.agents.names(self.desk)
-        children = Children(self.parts.threads, names.__contains__)
+        children = Subagents(self.parts.threads, names.__contains__)
         selection = self.parts.toolbox.of(agent, self.held.thread.workspace)
-        return Calls(
+        return ToolCallRunner(
             self.held, self.desk, selection, self.parts.runner, self.parts.clock, children, self.parts.tool_lease
         )
 
-    async def _handle(self, step: Handle, calls: Calls) -> bool:
+    async def _handle(self, step: HandleCalls, calls: ToolCallRunner) -> bool:
         """What is free runs at once and side by side; the rest waits for people, and is started as they decide."""
         for call, act in self._acts(step, calls):
             if call.id not in self.working:
@@ -219,17 +229,21 @@ class Turn:
         open_ones = cast(list[Waiting], waiting)
         if await self._answer_questions(step.wait, open_ones):
             return True
-        marks = [each.until + WAITED if each.status == "pending" else each.until for each in open_ones if each.until]
+        marks = [
+            each.until + DEADLINE_MARGIN if each.status == "pending" else each.until for each in open_ones if each.until
+        ]
         await self.held.park(min(marks, default=None))
         return False
 
-    def _acts(self, step: Handle, calls: Calls) -> Iterator[tuple[Call, Coroutine[None, None, None]]]:
+    def _acts(
+        self, step: HandleCalls, calls: ToolCallRunner
+    ) -> Iterator[tuple[PendingCall, Coroutine[None, None, None]]]:
         yield from ((call, calls.ask(call, step.given_up)) for call in step.ask)
         yield from ((call, calls.start(call, step.given_up)) for call in step.start)
 
     async def _some_progress(self) -> None:
         """Until a tool is through, or something happened around the thread; what failed is raised here."""
-        woken = asyncio.create_task(self.watch.changed(LOOK_AGAIN))
+        woken = asyncio.create_task(self.watch.changed(DECISION_POLL))
         try:
             await asyncio.wait({woken, *self.working.values()}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -239,7 +253,7 @@ class Turn:
                 del self.working[name]
                 task.result()
 
-    async def _answer_questions(self, waits: tuple[Call, ...], outcomes: list[Waiting]) -> bool:
+    async def _answer_questions(self, waits: tuple[PendingCall, ...], outcomes: list[Waiting]) -> bool:
         """A reviewer wants to know something: the agent says it, and nothing is decided by that."""
         answered = False
         for call, waiting in zip(waits, outcomes, strict=True):
@@ -248,7 +262,7 @@ class Turn:
                 await self._answer(call)
         return answered
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: PendingCall) -> None:
         thread, gate = self.held.thread, self.desk.gate
         agent = self.parts.agents.of(self.desk, thread.agent)
         before = [line for line in self.held.lines if line.n < call.line]
@@ -258,7 +272,7 @@ class Turn:
                 f"A reviewer, {question.by}, asks: {question.text}\n"
                 "Answer the reviewer in a few plain sentences. You cannot act now, and your answer decides nothing."
             )
-            prompt = Prompt(agent.instructions, (*messages_of(before), Said(asked)))
+            prompt = Prompt(agent.instructions, (*prompt_messages(before), PromptUserMessage(asked)))
             try:
                 reply = await self._listen_quietly(self.parts.open_model(agent.model), prompt)
             except (ModelFailed, Misconfigured) as error:
@@ -268,21 +282,23 @@ class Turn:
             with suppress(Error):  # decided or answered meanwhile
                 await gate.answer(thread.workspace, call.approval, question.number, reply, thread.agent)
 
-    async def _listen_quietly(self, model: Model, prompt: Prompt) -> str:
-        async with asyncio.timeout(LONGEST):
-            stream = cast(AsyncGenerator[Delta | Replied], model.turn(prompt))
+    async def _listen_quietly(self, model: ChatModel, prompt: Prompt) -> str:
+        async with asyncio.timeout(MODEL_TIMEOUT):
+            stream = cast(AsyncGenerator[Delta | ModelReply], model.turn(prompt))
             async with aclosing(stream):
                 async for item in stream:
-                    if isinstance(item, Replied):
-                        return _clean(item.text)[:MAX_MESSAGE].strip() or "The agent had nothing to say."
+                    if isinstance(item, ModelReply):
+                        return _storable(item.text)[:MAX_MESSAGE].strip() or "The agent had nothing to say."
         raise ModelFailed("The model's answer ended too early.", again=True)
 
     async def _end(self, status: str, reason: str) -> None:
         """With the line of the last reply, which is the message that the turn came to."""
         replied = next((line.n for line in reversed(self.held.lines) if line.kind == "replied"), 0)
-        await self.held.end(New("ended", TIME, {"status": status, "reason": reason, "message": replied}))
+        await self.held.end(
+            NewThreadEntry("ended", SYSTEM_ACTOR, {"status": status, "reason": reason, "message": replied})
+        )
 
 
-def _clean(text: str) -> str:
+def _storable(text: str) -> str:
     """What no database keeps is made visible: NUL, and halves of characters."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

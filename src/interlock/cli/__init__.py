@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.context import NAMED, Desk, Options, command, given, kept, run_long
+from interlock.cli.context import (
+    TRUSTED_OPTIONS,
+    CommandContext,
+    CommandOptions,
+    command,
+    open_database,
+    run_long,
+    without_database,
+)
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -24,7 +32,7 @@ EPILOG = (
 )
 
 
-def _later(name: str) -> type[TyperGroup]:
+def _lazy_group(name: str) -> type[TyperGroup]:
     """A group whose file is imported when one of its commands is named, so that --help stays quick."""
 
     class Later(TyperGroup):  # Typer asks for a subclass
@@ -63,11 +71,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, _help in GROUPS.items():
-    group = typer.Typer(cls=_later(_name), help=_help, epilog=EPILOG, no_args_is_help=True)
+    group = typer.Typer(cls=_lazy_group(_name), help=_help, epilog=EPILOG, no_args_is_help=True)
     app.add_typer(group, name=_name)
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from interlock import __version__
 
@@ -78,15 +86,15 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Say which version this is.")
     ] = False,
 ) -> None:
     """The help of the program is given to the app."""
 
 
-@command(app, given, runner=run_long)
+@command(app, without_database, runner=run_long)
 async def serve(
-    options: Options,
+    options: CommandOptions,
     host: Annotated[str, typer.Option(metavar="HOST", show_default="127.0.0.1", help="Where to listen.")] = "",
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, show_default="8321", help="0 takes a free one.")
@@ -95,80 +103,82 @@ async def serve(
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
 ) -> None:
     """Run the server: the HTTP interface, and what time does."""
-    from interlock.cli.commands.serve import run
+    from interlock.cli.commands.serve import run_server
 
-    await run(options, host, port, worker=not no_worker, demo=demo)
+    await run_server(options, host, port, worker=not no_worker, demo=demo)
 
 
-@command(app, given)
+@command(app, without_database)
 async def worker(
-    options: Options,
+    options: CommandOptions,
     demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
 ) -> None:
     """Do what time does, without the server: expire, remind, escalate, tell people, recover, let agents go on."""
-    from interlock.cli.commands.serve import work
+    from interlock.cli.commands.serve import run_worker
 
-    await work(options, demo=demo)
+    await run_worker(options, demo=demo)
 
 
-@command(app, given)
-async def migrate(options: Options) -> None:
+@command(app, without_database)
+async def migrate(options: CommandOptions) -> None:
     """Make the database, or bring it up to date. Safe to run again."""
-    from interlock.cli.commands.doctor import migrated
+    from interlock.cli.commands.doctor import migrate_database
 
-    await migrated(options)
+    await migrate_database(options)
 
 
-@command(app, given)
-async def doctor(options: Options) -> None:
+@command(app, without_database)
+async def doctor(options: CommandOptions) -> None:
     """Check the installation, and say what to do about what is wrong."""
-    from interlock.cli.commands.doctor import examine
+    from interlock.cli.commands.doctor import run_checks
 
-    await examine(options)
-
-
-Frozen = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who does it.")]
-FrozenAgent = Annotated[str, typer.Option(metavar="NAME", help="One agent, with every key that has used its name.")]
-FrozenKey = Annotated[str, typer.Option(metavar="ID", help="One key, by its id.")]
-FrozenTool = Annotated[str, typer.Option(metavar="NAME", help="One tool; * stands for any letters.")]
-Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Why; those who are stopped are told.")]
+    await run_checks(options)
 
 
-@command(app, kept)
+FreezeUser = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who does it.")]
+FreezeAgent = Annotated[str, typer.Option(metavar="NAME", help="One agent, with every key that has used its name.")]
+FreezeKey = Annotated[str, typer.Option(metavar="ID", help="One key, by its id.")]
+FreezeTool = Annotated[str, typer.Option(metavar="NAME", help="One tool; * stands for any letters.")]
+FreezeReason = Annotated[
+    str, typer.Option(metavar="TEXT", show_default=False, help="Why; those who are stopped are told.")
+]
+
+
+@command(app, open_database)
 async def freeze(
-    desk: Desk,
+    desk: CommandContext,
     *,
-    reason: Why,
-    agent: FrozenAgent = "",
-    key: FrozenKey = "",
-    tool: FrozenTool = "",
-    user: Frozen = "",
+    reason: FreezeReason,
+    agent: FreezeAgent = "",
+    key: FreezeKey = "",
+    tool: FreezeTool = "",
+    user: FreezeUser = "",
 ) -> None:
     """Stop at once: nothing in the workspace starts, or of one agent, key or tool. For admins."""
     from interlock.cli.commands import freeze
 
-    await freeze.freeze(desk, freeze.Wanted(agent, key, tool, reason, user))
+    await freeze.freeze(desk, freeze.FreezeOptions(agent, key, tool, reason, user))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def unfreeze(
-    desk: Desk,
+    desk: CommandContext,
     *,
-    reason: Why,
-    agent: FrozenAgent = "",
-    key: FrozenKey = "",
-    tool: FrozenTool = "",
-    user: Frozen = "",
+    reason: FreezeReason,
+    agent: FreezeAgent = "",
+    key: FreezeKey = "",
+    tool: FreezeTool = "",
+    user: FreezeUser = "",
 ) -> None:
     """Let calls start again, and move the deadlines that were held up. For admins."""
     from interlock.cli.commands import freeze
 
-    await freeze.unfreeze(desk, freeze.Wanted(agent, key, tool, reason, user))
+    await freeze.unfreeze(desk, freeze.FreezeOptions(agent, key, tool, reason, user))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def erase(
-    desk: Desk,
+    desk: CommandContext,
     *,
     approval: Annotated[str, typer.Option(metavar="ID", help="One approval.")] = "",
     thread: Annotated[str, typer.Option(metavar="ID", help="Every approval of a thread.")] = "",
@@ -182,13 +192,13 @@ async def erase(
     """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
     from interlock.cli.commands import erase
 
-    wanted = erase.Wanted(approval, thread, person, retention, reason, dry_run, yes, user)
+    wanted = erase.EraseOptions(approval, thread, person, retention, reason, dry_run, yes, user)
     await erase.erase(desk, wanted)
 
 
-@command(app, given)
+@command(app, without_database)
 async def backup(
-    options: Options,
+    options: CommandOptions,
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A new file; none is overwritten.")],
 ) -> None:
     """Copy the database to one file while everything runs, and print the heads of its ledgers."""
@@ -197,9 +207,9 @@ async def backup(
     await backup.backup(options, file)
 
 
-@command(app, given, "mcp-gate", runner=run_long, options=NAMED)
+@command(app, without_database, "mcp-gate", runner=run_long, options=TRUSTED_OPTIONS)
 async def gate_mcp(
-    options: Options,
+    options: CommandOptions,
     *,
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND…", show_default=False, help="The MCP server, after `--`.")
@@ -230,29 +240,29 @@ async def gate_mcp(
     try:
         from interlock.cli.commands import mcp_gate
     except ModuleNotFoundError as error:
-        raise _not_installed(error, "mcp") from None
+        raise _missing_package_error(error, "mcp") from None
 
-    wanted = mcp_gate.Wanted(
+    wanted = mcp_gate.McpGateOptions(
         command or [], http, host, port, url, key, agent, run, reads, trust_hints, wait, public_url, token
     )
     await mcp_gate.run(options, wanted)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def runs(
-    desk: Desk,
+    desk: CommandContext,
     agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
 ) -> None:
     """The runs of frameworks that stand still, and how many approvals each waits for; the longest first."""
     from interlock.cli.commands import runs
 
-    await runs.listed(desk, agent, limit)
+    await runs.list_runs(desk, agent, limit)
 
 
-@command(app, given)
+@command(app, without_database)
 async def resume(
-    options: Options,
+    options: CommandOptions,
     function: Annotated[
         str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Called with each Pause.")
     ],
@@ -264,12 +274,12 @@ async def resume(
     """Go on with runs that stand still, each as soon as people have decided, until it is told to stop."""
     from interlock.cli.commands import runs
 
-    await runs.resume(options, function, runs.Wanted(agent, url, key, at_once))
+    await runs.resume(options, function, runs.ResumeOptions(agent, url, key, at_once))
 
 
-@command(app, given, options=NAMED)
+@command(app, without_database, options=TRUSTED_OPTIONS)
 async def hook(
-    options: Options,
+    options: CommandOptions,
     *,
     url: Annotated[
         str, typer.Option(metavar="URL", show_default="INTERLOCK_URL", help="A server, instead of a database.")
@@ -298,13 +308,17 @@ async def hook(
 
     Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
     """
-    from interlock.cli.commands.hook import Setup, answer
+    from interlock.cli.commands.hook import HookCommandOptions, answer_event
 
     where = (options.database, options.config, options.workspace, url, key)
-    raise typer.Exit(await answer(Setup(*where, reads, pass_reads, wait, undecided, lease, agent, notes, insecure)))
+    raise typer.Exit(
+        await answer_event(
+            HookCommandOptions(*where, reads, pass_reads, wait, undecided, lease, agent, notes, insecure)
+        )
+    )
 
 
-def _not_installed(error: ModuleNotFoundError, extra: str) -> Exception:
+def _missing_package_error(error: ModuleNotFoundError, extra: str) -> Exception:
     from interlock.core.errors import Misconfigured
 
     return Misconfigured(f"{error.name} is not installed: pip install 'interlock-gate[{extra}]'")
@@ -315,8 +329,8 @@ def main() -> None:
     from interlock.core.errors import Error
 
     try:
-        _refuse_what_is_not_text(sys.argv)
-        code = _hooked(sys.argv[1:])
+        _refuse_non_utf8(sys.argv)
+        code = _run_hook(sys.argv[1:])
         if code is None:
             code = app(standalone_mode=False, prog_name="interlock")
     except (Error, OSError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
@@ -326,22 +340,22 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _hooked(words: list[str]) -> int | None:
+def _run_hook(words: list[str]) -> int | None:
     """Claude Code starts `interlock hook` for each call: without the parser of the others it is there much sooner."""
     if words[:1] != ["hook"]:
         return None
     try:
-        from interlock.cli.commands.hook import quick
+        from interlock.cli.commands.hook import run_without_parser
 
-        code = quick(words[1:])
-        return _parsed() if code is None else code
+        code = run_without_parser(words[1:])
+        return _run_app() if code is None else code
     except BaseException as error:  # noqa: BLE001  any other exit status than 2 would let the call through
         with suppress(Exception):
             sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
         return 2
 
 
-def _parsed() -> int:
+def _run_app() -> int:
     try:
         code = app(standalone_mode=False, prog_name="interlock")
     except typer.TyperException as error:
@@ -352,7 +366,7 @@ def _parsed() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _refuse_what_is_not_text(words: list[str]) -> None:
+def _refuse_non_utf8(words: list[str]) -> None:
     """Bytes that are not UTF-8 arrive as half surrogates, which no database takes."""
     if any("\ud800" <= ch <= "\udfff" for word in words for ch in word):
         raise typer.BadParameter("an argument is not UTF-8 text.")

@@ -11,19 +11,19 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from interlock.app.inbox import View
-from interlock.cli.output import clock_time, grid, short, short_id, span
-from interlock.core.approval.approval import Approval, Decided
-from interlock.core.approval.vote import quorum
-from interlock.core.card import Card, Field, Finding, head_and_tail, visible
+from interlock.app.inbox import ApprovalDetails
+from interlock.cli.output import duration_text, grid, local_time, short_id, shorten
+from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.vote import total_quorum
+from interlock.core.card import Card, CardField, Finding, head_and_tail, visible
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Payload
-from interlock.presenters.approval import content_of, seats
-from interlock.presenters.text import counted, needs
+from interlock.presenters.approval import entry_content, vote_count
+from interlock.presenters.text import approvers_text, pluralize
 from interlock.runtime.durations import rfc3339
 
-RISKS: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
-STATUSES: Mapping[str, str] = {
+RISK_STYLES: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
+STATUS_STYLES: Mapping[str, str] = {
     "pending": "bold yellow",
     "approved": "green",
     "running": "cyan",
@@ -35,44 +35,44 @@ STATUSES: Mapping[str, str] = {
 MAX_TEXT = 4_000  # characters of a preview, a quotation or a result; --full shows all
 MAX_VALUE = 400  # characters of a long argument that are shown
 _BREAK = re.compile(r"\\(n|.)")
-TOLD = ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok", "person", "place")
+SHOWN_EVENT_FIELDS = ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok", "person", "place")
 
 
-def card_of(view: View, now: int, *, full: bool = False) -> Group:
+def render_card(view: ApprovalDetails, now: int, *, full: bool = False) -> Group:
     return Group(*_parts(view, now, full=full))
 
 
-def findings_of(findings: Sequence[Finding]) -> Group:
+def render_findings(findings: Sequence[Finding]) -> Group:
     return Group(*(part for finding in findings for part in _finding(finding)))
 
 
 def styled_risk(risk: str) -> Text:
-    return Text(risk, style=RISKS.get(risk, ""))
+    return Text(risk, style=RISK_STYLES.get(risk, ""))
 
 
 def styled_status(status: str) -> Text:
-    return Text(status, style=STATUSES.get(status, "dim"))
+    return Text(status, style=STATUS_STYLES.get(status, "dim"))
 
 
 def time_left(approval: Approval, status: str, now: int) -> str:
     """What the clock will do next, if it will do something."""
     match status:
         case "pending":
-            return span(approval.expires_at - now)
+            return duration_text(approval.expires_at - now)
         case "approved":
-            return span((approval.start_by or now) - now)
+            return duration_text((approval.start_by or now) - now)
         case _:
             return ""
 
 
-def votes_of(approval: Approval) -> str:
-    return f"{seats(approval)} of {quorum(approval)}"
+def votes_text(approval: Approval) -> str:
+    return f"{vote_count(approval)} of {total_quorum(approval)}"
 
 
-def _parts(view: View, now: int, *, full: bool) -> Iterator[RenderableType]:
+def _parts(view: ApprovalDetails, now: int, *, full: bool) -> Iterator[RenderableType]:
     approval, payload, card = view.stored.approval, view.stored.payload, view.card
-    yield Text.assemble((f" {card.risk.upper()} RISK ", RISKS.get(card.risk, "")), "  ", (card.tool, "bold"))
-    yield Padding(Text(card.sentence if full else short(card.sentence, MAX_VALUE), style="bold"), (0, 0, 0, 2))
+    yield Text.assemble((f" {card.risk.upper()} RISK ", RISK_STYLES.get(card.risk, "")), "  ", (card.tool, "bold"))
+    yield Padding(Text(card.sentence if full else shorten(card.sentence, MAX_VALUE), style="bold"), (0, 0, 0, 2))
     yield Text()
     yield _facts(view, now)
     yield from _arguments(card, payload, full=full)
@@ -87,7 +87,7 @@ def _parts(view: View, now: int, *, full: bool) -> Iterator[RenderableType]:
     yield from _quotation("Error", visible(payload.error or ""), full=full)
 
 
-def _facts(view: View, now: int) -> Table:
+def _facts(view: ApprovalDetails, now: int) -> Table:
     approval = view.stored.approval
     rows: list[tuple[str, Text]] = [(label, Text(text)) for label, text in view.card.facts]
     left = time_left(approval, view.status, now)
@@ -95,9 +95,11 @@ def _facts(view: View, now: int) -> Table:
     if left:
         status.append(f", {left} left" if view.status == "pending" else f", may start for {left}", style="not bold")
     rows.append(("status", status))
-    rows.append(("needs", Text(f"{needs(approval.terms)} ({votes_of(approval)})")))
+    rows.append(("needs", Text(f"{approvers_text(approval.terms)} ({votes_text(approval)})")))
     rows.append(("answers", Text(", ".join(approval.terms.decisions))))
-    rows.append(("proposed", Text(f"{clock_time(approval.created_at)}, {span(now - approval.created_at)} ago")))
+    rows.append(
+        ("proposed", Text(f"{local_time(approval.created_at)}, {duration_text(now - approval.created_at)} ago"))
+    )
     rows.append(("id", Text(f"{visible(approval.id)} (short: {visible(short_id(approval.id))})")))
     rows.append(("args_sha256", Text(approval.args_sha256)))
     return grid(rows)
@@ -120,17 +122,17 @@ def _arguments(card: Card, payload: Payload, *, full: bool) -> Iterator[Renderab
         found = [known[name] for name in field.findings]
         name = Text("  " * (field.pointer.count("/") - 1) + field.name)
         style = "bold" if any(finding.level == "alarm" for finding in found) else None
-        fields.add_row("", name, field.type, Group(_value(field, full=full), findings_of(found)), style=style)
+        fields.add_row("", name, field.type, Group(_value(field, full=full), render_findings(found)), style=style)
     yield fields
     placed = {name for field in card.fields for name in field.findings}
     about_all = [finding for finding in card.findings if finding.id not in placed]
     if about_all:
-        yield Padding(findings_of(about_all), (0, 0, 0, 2))
+        yield Padding(render_findings(about_all), (0, 0, 0, 2))
 
 
-def _value(field: Field, *, full: bool) -> Text:
+def _value(field: CardField, *, full: bool) -> Text:
     if field.type in ("object", "array") and field.length:
-        return Text(counted(field.length, "member", "members"), style="dim")
+        return Text(pluralize(field.length, "member", "members"), style="dim")
     if full or not field.sha256:
         return Text(field.text, overflow="fold")
     head, tail = head_and_tail(field.text, MAX_VALUE)
@@ -151,12 +153,12 @@ def _quotation(title: str, text: str, *, full: bool) -> Iterator[RenderableType]
         return
     head, tail = (text, "") if full else head_and_tail(text, MAX_TEXT)
     cut = f" … ({len(text):,} characters; --full shows all) … " if tail else ""
-    quoted = Text.assemble(_broken(head), (cut, "italic"), _broken(tail), overflow="fold")
+    quoted = Text.assemble(_restore_line_breaks(head), (cut, "italic"), _restore_line_breaks(tail), overflow="fold")
     yield Text(f"\n{title}", style="bold")
     yield Padding(quoted, (0, 0, 0, 4))
 
 
-def _broken(text: str) -> str:
+def _restore_line_breaks(text: str) -> str:
     """Turns the visible \\n of a visible text back into line ends, and leaves every other escape alone."""
     return _BREAK.sub(lambda found: "\n" if found[1] == "n" else found[0], text)
 
@@ -169,7 +171,7 @@ def _section(title: str, rows: Sequence[tuple[str, Text]]) -> Iterator[Renderabl
 
 def _votes(approval: Approval) -> list[tuple[str, Text]]:
     return [
-        (clock_time(vote.at), Text(f"{visible(vote.by)} via {visible(vote.via)}" + _for_seat(vote.by, vote.seat)))
+        (local_time(vote.at), Text(f"{visible(vote.by)} via {visible(vote.via)}" + _for_seat(vote.by, vote.seat)))
         for vote in approval.votes
     ]
 
@@ -178,11 +180,11 @@ def _for_seat(voter: str, seat: str) -> str:
     return "" if voter == seat else f" for {visible(seat)}"
 
 
-def _decision(decided: Decided | None) -> list[tuple[str, Text]]:
+def _decision(decided: DecisionRecord | None) -> list[tuple[str, Text]]:
     if decided is None:
         return []
     facts = {
-        decided.kind: f"{visible(decided.by)}, {clock_time(decided.at)}"
+        decided.kind: f"{visible(decided.by)}, {local_time(decided.at)}"
         + (f" via {decided.via}" if decided.via else ""),
         "reason": visible(decided.reason),
         "comment": visible(decided.comment),
@@ -191,11 +193,11 @@ def _decision(decided: Decided | None) -> list[tuple[str, Text]]:
 
 
 def _timeline(entries: Sequence[Entry]) -> list[tuple[str, Text]]:
-    return [(clock_time(entry.at), _event(entry)) for entry in entries]
+    return [(local_time(entry.at), _event(entry)) for entry in entries]
 
 
 def _event(entry: Entry) -> Text:
-    content = content_of(entry)
+    content = entry_content(entry)
     line = Text.assemble((entry.kind, "bold"), f"  {visible(entry.actor)}")
     if entry.digest and content is None:
         return line.append("  (details were erased)", style="dim")
@@ -204,7 +206,7 @@ def _event(entry: Entry) -> Text:
     for label, value in (content or {}).items():
         if label in ("via", "args_sha256") and isinstance(value, str):
             line.append(f"  {label} {visible(value)[:16]}", style="dim")
-        elif label in TOLD and value:
+        elif label in SHOWN_EVENT_FIELDS and value:
             line.append(f"  {label}: {visible(str(value))}")
     return line
 

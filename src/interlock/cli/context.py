@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from interlock.app.bootstrap import Parts
+    from interlock.app.bootstrap import AppServices
     from interlock.config.load import Settings
     from interlock.core.decision import Reviewer
 
 T = TypeVar("T")
 Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
-COMMON = "Common options"
+COMMON_PANEL = "Common options"
 
 Database = Annotated[
     str,
     typer.Option(
         metavar="URL",
-        rich_help_panel=COMMON,
+        rich_help_panel=COMMON_PANEL,
         show_default="INTERLOCK_DATABASE_URL, the configuration, or sqlite:///interlock.db",
         help="Where the approvals are kept.",
     ),
@@ -34,16 +34,19 @@ Database = Annotated[
 Config = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=COMMON, show_default="interlock.yaml, if it is here", help="The configuration."
+        metavar="FILE",
+        rich_help_panel=COMMON_PANEL,
+        show_default="interlock.yaml, if it is here",
+        help="The configuration.",
     ),
 ]
 # Of commands that a client starts in any folder: nothing there is read.
-NAMED: Mapping[str, object] = {
+TRUSTED_OPTIONS: Mapping[str, object] = {
     "database": Annotated[
         str,
         typer.Option(
             metavar="URL",
-            rich_help_panel=COMMON,
+            rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_DATABASE_URL, or storage.url of the configuration",
             help="Where the approvals are kept, with its whole path.",
         ),
@@ -52,14 +55,14 @@ NAMED: Mapping[str, object] = {
         Path | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=COMMON,
+            rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_CONFIG, or ~/.config/interlock/interlock.yaml",
             help="The configuration.",
         ),
     ],
 }
-Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON, help="Whose approvals.")]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON, help="Answer with one JSON document.")]
+Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON_PANEL, help="Whose approvals.")]
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON_PANEL, help="Answer with one JSON document.")]
 User = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who decides.")]
 ApprovalId = Annotated[
     str,
@@ -68,7 +71,7 @@ ApprovalId = Annotated[
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """What every command takes."""
 
     database: Database = ""
@@ -85,12 +88,12 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Desk:
+class CommandContext:
     """Where a person sits: the parts over an open database."""
 
-    options: Options
+    options: CommandOptions
     settings: Settings
-    parts: Parts
+    parts: AppServices
 
     @property
     def workspace(self) -> str:
@@ -117,36 +120,36 @@ class Desk:
 
 
 @asynccontextmanager
-async def given(options: Options) -> AsyncIterator[Options]:
+async def without_database(options: CommandOptions) -> AsyncIterator[CommandOptions]:
     """For commands that may have to work without a database."""
     yield options
 
 
 @asynccontextmanager
-async def kept(options: Options) -> AsyncIterator[Desk]:
+async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext]:
     """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
-    from interlock.app.bootstrap import absent, database_option
+    from interlock.app.bootstrap import database_option, missing_database_file
     from interlock.core.errors import Misconfigured
 
     url = options.settings().storage.url
-    gone = absent(url)
+    gone = missing_database_file(url)
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
         raise Misconfigured(f"There is no database at {gone}. Name the right one with --database, or make one: {make}")
-    async with made(options) as desk:
+    async with open_or_create_database(options) as desk:
         yield desk
 
 
 @asynccontextmanager
-async def made(options: Options) -> AsyncIterator[Desk]:
+async def open_or_create_database(options: CommandOptions) -> AsyncIterator[CommandContext]:
     """Opens a database, and makes it first if need be."""
-    from interlock.app.bootstrap import wire
+    from interlock.app.bootstrap import build_services
 
     settings = options.settings()
-    parts = wire(settings.storage.url)
+    parts = build_services(settings.storage.url)
     await parts.store.open()
     try:
-        yield Desk(options, settings, parts)
+        yield CommandContext(options, settings, parts)
     finally:
         await parts.store.close()
 
@@ -166,7 +169,7 @@ def run_long(work: Coroutine[Any, Any, None]) -> None:
 
 def command(
     app: typer.Typer,
-    opened: Callable[[Options], AbstractAsyncContextManager[T]],
+    opened: Callable[[CommandOptions], AbstractAsyncContextManager[T]],
     name: str | None = None,
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
     options: Mapping[str, object] = MappingProxyType({}),
@@ -178,8 +181,8 @@ def command(
 
     def register(work: Work) -> Work:
         def run(**values: Any) -> None:
-            given = Options(**{field.name: values.pop(field.name) for field in fields(Options)})
-            runner(_within(opened(given), work, values))
+            given = CommandOptions(**{field.name: values.pop(field.name) for field in fields(CommandOptions)})
+            runner(_run_opened(opened(given), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
         run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # how Typer learns of the parameters
@@ -189,7 +192,7 @@ def command(
     return register
 
 
-async def _within(
+async def _run_opened(
     opened: AbstractAsyncContextManager[T], work: Callable[..., Awaitable[None]], values: dict[str, Any]
 ) -> None:
     async with opened as first:
@@ -198,12 +201,12 @@ async def _within(
 
 def _signature(work: Callable[..., object], options: Mapping[str, object]) -> inspect.Signature:
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-    known = inspect.signature(Options, eval_str=True).parameters.values()
+    known = inspect.signature(CommandOptions, eval_str=True).parameters.values()
     common = [each.replace(annotation=options.get(each.name, each.annotation)) for each in known]
     both = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *common)]
     return inspect.Signature(both)
 
 
-def at_terminal() -> bool:
+def is_interactive() -> bool:
     """Whether somebody is there to be asked."""
     return sys.stdin.isatty()

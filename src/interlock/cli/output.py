@@ -16,12 +16,12 @@ from rich.text import Text
 from interlock.core.card import head_and_tail, visible
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
 
-WRONG_USE = (InvalidRequest, Misconfigured)
-ENDLESS = 100_000  # columns where nobody looks: a line is a line, however long
+USAGE_ERRORS = (InvalidRequest, Misconfigured)
+UNWRAPPED_WIDTH = 100_000  # columns where nobody looks: a line is a line, however long
 MAX_SENTENCE = 160
-LEAST = 24  # characters of a sentence below which it says nothing
+MIN_STRETCH = 24  # characters of a sentence below which it says nothing
 GAP = 2  # between columns
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
 def show(content: RenderableType, *, stderr: bool = False) -> None:
@@ -31,7 +31,7 @@ def show(content: RenderableType, *, stderr: bool = False) -> None:
     if console.is_terminal:
         console.print(content)
         return
-    plain = Console(file=stream, highlight=False, markup=False, emoji=False, width=ENDLESS, color_system=None)
+    plain = Console(file=stream, highlight=False, markup=False, emoji=False, width=UNWRAPPED_WIDTH, color_system=None)
     with plain.capture() as captured:
         plain.print(content)
     lines = [line.rstrip() for line in captured.get().splitlines()]
@@ -60,8 +60,8 @@ def table(
     cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
     widths = {head: max([len(head), *(row[n].cell_len for row in cells)]) for n, head in enumerate(heads)}
     console = Console(file=sys.stdout)
-    screen = console.width if console.is_terminal else ENDLESS
-    left = _that_fit(widths, stretch, spare, screen)
+    screen = console.width if console.is_terminal else UNWRAPPED_WIDTH
+    left = _columns_that_fit(widths, stretch, spare, screen)
     room = screen - sum(widths[head] for head in left if head != stretch) - GAP * (len(left) - 1)
     made = Table(box=None, pad_edge=False, header_style="bold")
     for head in left:
@@ -72,10 +72,10 @@ def table(
     return made
 
 
-def _that_fit(widths: Mapping[str, int], stretch: str, spare: Sequence[str], screen: int) -> list[str]:
+def _columns_that_fit(widths: Mapping[str, int], stretch: str, spare: Sequence[str], screen: int) -> list[str]:
     left = list(widths)
     for head in spare:
-        needed = sum(min(widths[h], LEAST) if h == stretch else widths[h] for h in left) + GAP * (len(left) - 1)
+        needed = sum(min(widths[h], MIN_STRETCH) if h == stretch else widths[h] for h in left) + GAP * (len(left) - 1)
         if needed <= screen:
             break
         left.remove(head)
@@ -96,12 +96,12 @@ def grid(rows: Iterable[tuple[str, Text]]) -> Table:
 # Times
 
 
-def clock_time(moment: int) -> str:
+def local_time(moment: int) -> str:
     """On the clock of the person who reads it."""
     return f"{datetime.fromtimestamp(moment // 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def span(milliseconds: int) -> str:
+def duration_text(milliseconds: int) -> str:
     """Two units at most: 45s, 4m 12s, 1h 03m, 2d 4h."""
     seconds = max(0, milliseconds) // 1000
     if seconds < 60:
@@ -116,7 +116,7 @@ def span(milliseconds: int) -> str:
 # Texts
 
 
-def short(sentence: str, limit: int = MAX_SENTENCE) -> str:
+def shorten(sentence: str, limit: int = MAX_SENTENCE) -> str:
     """The ends of a visible text, for one row of a table."""
     head, tail = head_and_tail(sentence, limit)
     return f"{head} … {tail}" if tail else head
@@ -138,8 +138,8 @@ def printable(text: str) -> str:
 def fail(error: BaseException, words: Sequence[str]) -> int:
     """Says what is wrong, in one line or one JSON document, and gives the exit status."""
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    body, status = _told(error)
+        return EXIT_INTERRUPTED
+    body, status = _error_body(error)
     if "--json" in words:
         print_json(body)
     elif body["message"]:  # there is none where the help was the answer
@@ -147,12 +147,12 @@ def fail(error: BaseException, words: Sequence[str]) -> int:
     return status
 
 
-def _told(error: BaseException) -> tuple[dict[str, object], int]:
+def _error_body(error: BaseException) -> tuple[dict[str, object], int]:
     match error:
         case Error():
-            return error.to_json(), 2 if isinstance(error, WRONG_USE) else 1
+            return error.to_json(), 2 if isinstance(error, USAGE_ERRORS) else 1
         case typer.TyperException():
-            return {"error": "invalid_request", "message": _usage(error)}, error.exit_code
+            return {"error": "invalid_request", "message": _usage_message(error)}, error.exit_code
         case typer.Abort():
             return {"error": "aborted", "message": "Nothing was decided."}, 1
         case OSError() if error.filename is not None:
@@ -161,7 +161,7 @@ def _told(error: BaseException) -> tuple[dict[str, object], int]:
             return {"error": "error", "message": str(error) or type(error).__name__}, 1
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage_message(error: typer.TyperException) -> str:
     message = error.format_message().strip()
     if not message:
         return ""
@@ -170,6 +170,6 @@ def _usage(error: typer.TyperException) -> str:
     return f"{' '.join(message.split()).rstrip('.')}. See: {path} --help"
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     close = get_close_matches(word, words, 1)
     return f" Did you mean {close[0]}?" if close else ""

@@ -6,39 +6,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from interlock.cli.context import Desk
+from interlock.cli.context import CommandContext
 from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import Loaded, Names, load_policy
-from interlock.policy.own_file import configured_policy
+from interlock.policy.file import KnownNames, LoadedPolicy, load_policy
+from interlock.policy.own_file import read_configured_policy
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PolicySource:
     """The text of a policy, and where it is from."""
 
     text: str
     origin: str
 
 
-async def load_current(desk: Desk) -> Loaded:
+async def load_current(desk: CommandContext) -> LoadedPolicy:
     """Without a look at who is in which team: a team that emptied must not keep people from deciding."""
-    source = await current(desk)
-    loaded = load(source, desk.own)
+    source = await current_source(desk)
+    loaded = load_source(source, desk.own)
     desk.parts.inbox.policy = loaded.policy
     return loaded
 
 
-async def current(desk: Desk) -> Source:
+async def current_source(desk: CommandContext) -> PolicySource:
     stored = await desk.parts.store.policy(desk.workspace)
     if stored is None:
-        return configured(desk.settings)
-    return Source(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
+        return configured_source(desk.settings)
+    return PolicySource(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
 
 
-async def version_of(desk: Desk, number: int | None) -> PolicyVersion:
+async def find_version(desk: CommandContext, number: int | None) -> PolicyVersion:
     """A version that was put into the database; without a number the newest."""
     newest = await desk.parts.store.policy(desk.workspace)
     if number is None and newest is not None:
@@ -48,23 +48,23 @@ async def version_of(desk: Desk, number: int | None) -> PolicyVersion:
         raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
     versions = await desk.parts.store.policies(desk.workspace, newest.version - number + 1)
     found = [version for version in versions if version.version == number]
-    return found[0] if found else await version_of(desk, number)  # somebody put a newer one in between
+    return found[0] if found else await find_version(desk, number)  # somebody put a newer one in between
 
 
-def configured(settings: Settings) -> Source:
-    own = configured_policy(settings)
+def configured_source(settings: Settings) -> PolicySource:
+    own = read_configured_policy(settings)
     if own is None:
-        return Source("", "the defaults: reads are allowed, all else asks")
-    return Source(own.text, own.origin if own.is_file else f"in {own.origin}")
+        return PolicySource("", "the defaults: reads are allowed, all else asks")
+    return PolicySource(own.text, own.origin if own.is_file else f"in {own.origin}")
 
 
-def load(source: Source, settings: Settings, names: Names | None = None) -> Loaded:
-    with complaining(source):
+def load_source(source: PolicySource, settings: Settings, names: KnownNames | None = None) -> LoadedPolicy:
+    with name_source_in_errors(source):
         return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
 
 
 @contextmanager
-def complaining(source: Source) -> Iterator[None]:
+def name_source_in_errors(source: PolicySource) -> Iterator[None]:
     """Complaints say in which policy, and each its line."""
     try:
         yield

@@ -11,12 +11,12 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from interlock.app.inbox import View
-from interlock.cli.cards import findings_of
+from interlock.app.inbox import ApprovalDetails
+from interlock.cli.cards import render_findings
 from interlock.cli.output import show
 from interlock.core import declared
-from interlock.core.call import QUESTION, Args
-from interlock.core.canonical import MAX_BYTES, canonical, parse
+from interlock.core.call import QUESTION_TOOL, Args
+from interlock.core.canonical import MAX_BYTES, canonical, parse_json
 from interlock.core.card import Finding, head_and_tail, visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest
@@ -32,12 +32,12 @@ MISSING = object()
 def json_option(name: str, text: str) -> object:
     """The text itself, `@file` or `-` for standard input."""
     try:
-        return parse(_source(text))
+        return parse_json(_read_option(text))
     except InvalidRequest as error:
         raise InvalidRequest(f"{name}: {error.message.replace('The body', 'The value')}") from None
 
 
-def _source(text: str) -> bytes | str:
+def _read_option(text: str) -> bytes | str:
     if text == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     if text.startswith("@"):
@@ -46,23 +46,23 @@ def _source(text: str) -> bytes | str:
     return text
 
 
-def bounded(name: str, text: str) -> str:
+def check_length(name: str, text: str) -> str:
     if len(text) > MAX_COMMENT:
         raise InvalidRequest(f"{name} has more than {MAX_COMMENT} characters.")
     return text
 
 
-def as_data(view: View, message: str) -> object | None:
+def parse_answer(view: ApprovalDetails, message: str) -> object | None:
     """For a question with a schema: a text that fits is taken as it is, else as JSON; None means as a text."""
     from interlock.runtime.json_schema import validate
 
     asked = shown_args(view.stored.payload)
-    if view.stored.approval.subject.tool != QUESTION or not isinstance(asked, Mapping) or not asked.get("schema"):
+    if view.stored.approval.subject.tool != QUESTION_TOOL or not isinstance(asked, Mapping) or not asked.get("schema"):
         return None
     if not validate(cast(Mapping[str, object], asked["schema"]), message):
         return None
     try:
-        return parse(message)
+        return parse_json(message)
     except InvalidRequest:
         return None
 
@@ -70,10 +70,10 @@ def as_data(view: View, message: str) -> object | None:
 # Findings
 
 
-def acknowledged(findings: Sequence[Finding], given: Sequence[str], *, all_of_them: bool) -> list[str]:
+def acknowledged_ids(findings: Sequence[Finding], given: Sequence[str], *, all_of_them: bool) -> list[str]:
     """Ids may be typed as they are shown. What is acknowledged wholesale is shown first."""
     if all_of_them and findings:
-        show(findings_of(findings), stderr=True)
+        show(render_findings(findings), stderr=True)
     known = {visible(finding.id): finding.id for finding in findings}
     everything = known.values() if all_of_them else ()
     return [*(known.get(name, name) for name in given), *everything]
@@ -82,15 +82,15 @@ def acknowledged(findings: Sequence[Finding], given: Sequence[str], *, all_of_th
 def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[str]:
     alarms = [finding for finding in findings if finding.level == "alarm" and finding.id not in seen]
     for alarm in alarms:
-        show(findings_of([alarm]), stderr=True)
+        show(render_findings([alarm]), stderr=True)
         confirm("Did you look at this, and go on all the same?")
     return [*seen, *(alarm.id for alarm in alarms)]
 
 
-def findings_in(view: View, args: Mapping[str, object]) -> tuple[Finding, ...]:
+def findings_in(view: ApprovalDetails, args: Mapping[str, object]) -> tuple[Finding, ...]:
     """What will be found in arguments that are not stored yet."""
     secrets = frozenset(field.pointer for field in view.card.fields if field.type == "secret")
-    return declared.findings_in(view.spec, args, secrets)
+    return declared.call_findings(view.spec, args, secrets)
 
 
 def confirm(question: str) -> None:
@@ -102,7 +102,7 @@ def confirm(question: str) -> None:
 # Changes
 
 
-def show_changes(view: View, wanted: Mapping[str, object]) -> None:
+def show_changes(view: ApprovalDetails, wanted: Mapping[str, object]) -> None:
     show(changes_between(shown_args(view.stored.payload), wanted), stderr=True)
 
 

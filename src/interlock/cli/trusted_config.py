@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from interlock.app.bootstrap import in_working_folder
-from interlock.config.load import FILE, handed_on, load_settings
+from interlock.app.bootstrap import is_relative_database_url
+from interlock.config.load import DEFAULT_FILE, child_environment, load_settings
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
 
 
 def trusted_settings(config: Path | None, database: str) -> Settings:
     """From the options, the INTERLOCK_ variables, or the user's own file; raises Misconfigured."""
-    settings = load_settings(config, overrides={"storage.url": database or None}, find=user_file)
+    settings = load_settings(config, overrides={"storage.url": database or None}, find=find_user_file)
     file = settings.file
     if config is None and file is not None and not file.is_absolute():
         raise Misconfigured(
@@ -29,12 +29,12 @@ def trusted_settings(config: Path | None, database: str) -> Settings:
 def trusted_database(settings: Settings) -> str:
     """Its address; raises Misconfigured for one that depends on the working folder."""
     url = settings.storage.url
-    if in_working_folder(url):
-        raise Misconfigured(_which_line(url))
+    if is_relative_database_url(url):
+        raise Misconfigured(_config_hint(url))
     return url
 
 
-def _which_line(url: str) -> str:
+def _config_hint(url: str) -> str:
     """Which line to add."""
     line = f"sqlite:///{Path.home() / 'interlock.db'}"
     return (
@@ -44,7 +44,7 @@ def _which_line(url: str) -> str:
     )
 
 
-def user_file() -> Path | None:
+def find_user_file() -> Path | None:
     """Of the user's own configuration folder; raises Misconfigured for one that others could have written."""
     file = _user_path()
     if not file.is_file():
@@ -60,5 +60,5 @@ def user_file() -> Path | None:
 
 def _user_path() -> Path:
     """A folder that is not written out counts as none, as the XDG specification has it."""
-    folder = Path(handed_on().get("XDG_CONFIG_HOME", ""))
-    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock" / FILE
+    folder = Path(child_environment().get("XDG_CONFIG_HOME", ""))
+    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock" / DEFAULT_FILE

@@ -9,27 +9,29 @@ from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from interlock.config.models import Agent, Free
-from interlock.config.yaml import Fields, Item, Reader, nearest, plain, typed
+from interlock.config.models import AgentSettings, JsonMapping
+from interlock.config.yaml import Fields, YamlNode, YamlReader, did_you_mean, parse_scalar, to_plain
 from interlock.core import names
-from interlock.core.chat.next_step import DEFAULT_LIMITS, Limits
+from interlock.core.chat.next_step import DEFAULT_LIMITS, TurnLimits
 from interlock.core.errors import InvalidRequest, Problem
-from interlock.runtime.durations import parse_duration, show_duration
+from interlock.runtime.durations import format_duration, parse_duration
 
-KEYS = tuple(field.name for field in dataclass_fields(Agent))
-AGENT = "agent_"  # how the name of a tool begins that is another agent
-WHOLE: Mapping[str, int] = {"turns": 1_000, "tokens": 100_000_000}  # the most of each limit that is a number
-TIME = "time"
-SHORTEST, LONGEST = 1_000, 86_400_000  # milliseconds of work for one message
-MODEL = re.compile(r"[a-z][a-z0-9_-]*:\S+")
-CALLED = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with its beginning it is the name of a tool, as providers take them
+AGENT_KEYS = tuple(field.name for field in dataclass_fields(AgentSettings))
+AGENT_TOOL_PREFIX = "agent_"  # how the name of a tool begins that is another agent
+MAX_LIMITS: Mapping[str, int] = {"turns": 1_000, "tokens": 100_000_000}  # the most of each limit that is a number
+TIME_LIMIT = "time"
+MIN_TIME, MAX_TIME = 1_000, 86_400_000  # milliseconds of work for one message
+MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]*:\S+")
+CALLABLE_NAME = re.compile(
+    r"[A-Za-z0-9_-]{1,58}"
+)  # with its beginning it is the name of a tool, as providers take them
 
-MOST_HINTS, MOST_COMPARED = 10, 2_000
+MAX_HINTS, MAX_COMPARED = 10, 2_000
 
-Agents = Mapping[str, Agent]
+Agents = Mapping[str, AgentSettings]
 
 
-class KnownTool(NamedTuple):
+class AvailableTool(NamedTuple):
     """Whether it asks by default, where it comes from, and if no switch can lift its question, why."""
 
     asks: bool
@@ -37,64 +39,66 @@ class KnownTool(NamedTuple):
     always: str = ""
 
 
-def read_agents(read: Reader, top: Fields) -> dict[str, Agent]:
+def read_agents(read: YamlReader, top: Fields) -> dict[str, AgentSettings]:
     """Those of the configuration file; what is wrong is noted with its line."""
     items = read.mapping(top, "agents")
     agents = {name: _read_agent(read, item) for name, item in items.items()}
     for name, agent in agents.items():
-        for problem in problems_of(name, agent, agents):
-            read.complain(_line(items[name], problem.pointer), problem.message)
+        for problem in find_agent_problems(name, agent, agents):
+            read.complain(_find_line(items[name], problem.pointer), problem.message)
     return agents
 
 
-def overlaid(body: str, base: Agent) -> Agent:
+def overlay_stored_agent(body: str, base: AgentSettings) -> AgentSettings:
     """What is stored of an agent, over what the file or the program says of it."""
     stored: dict[str, Any] = json.loads(body)
-    told: dict[str, Any] = {name: value for name, value in stored.items() if name in KEYS}
+    told: dict[str, Any] = {name: value for name, value in stored.items() if name in AGENT_KEYS}
     return replace(base, **told | {name: tuple(told[name]) for name in ("tools", "agents") if name in told})
 
 
-def limits_of(agent: Agent) -> Limits:
+def parse_limits(agent: AgentSettings) -> TurnLimits:
     """For each message. What is missing or odd keeps the default: it was refused where it was written."""
     given = {name: value for name, value in agent.limits.items() if not [*_limit_problems({name: value})]}
-    took = given.get(TIME)
-    return Limits(
+    took = given.get(TIME_LIMIT)
+    return TurnLimits(
         cast(int, given.get("turns", DEFAULT_LIMITS.turns)),
         cast(int, given.get("tokens", DEFAULT_LIMITS.tokens)),
         parse_duration(took) if isinstance(took, str) else DEFAULT_LIMITS.took,
     )
 
 
-def problems_of(name: str, agent: Agent, others: Agents) -> Iterator[Problem]:
+def find_agent_problems(name: str, agent: AgentSettings, others: Agents) -> Iterator[Problem]:
     """What keeps an agent from being used as it is written; `others` are all agents that there are."""
-    if agent.model and not MODEL.fullmatch(agent.model):
+    if agent.model and not MODEL_NAME.fullmatch(agent.model):
         yield Problem("/model", f'model is "{agent.model}"; write provider:name, such as openai:gpt-5')
     yield from _limit_problems(agent.limits)
     for number, other in enumerate(agent.agents):
-        if message := _family_problem(name, other, others):
+        if message := _subagent_problem(name, other, others):
             yield Problem(f"/agents/{number}", message)
 
 
-def warnings_of(name: str, agent: Agent, known: Mapping[str, KnownTool], others: Agents) -> Iterator[str]:
+def find_agent_warnings(
+    name: str, agent: AgentSettings, known: Mapping[str, AvailableTool], others: Agents
+) -> Iterator[str]:
     """What is ignored, and what has no effect; `known` are all tools by name."""
     hints = _Hints(known)
     for wanted in sorted(set(agent.tools)):
-        if wanted != "*" and not any(fits(wanted, tool, each.source) for tool, each in known.items()):
+        if wanted != "*" and not any(matches_tool(wanted, tool, each.source) for tool, each in known.items()):
             yield f'there is no tool "{wanted}" here, so it is ignored{hints.near(wanted)}'
     for tool in sorted(agent.tool_approvals):
-        called = tool.startswith(AGENT) and tool.removeprefix(AGENT) in agent.agents
+        called = tool.startswith(AGENT_TOOL_PREFIX) and tool.removeprefix(AGENT_TOOL_PREFIX) in agent.agents
         if tool not in known and not called:
             yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{hints.near(tool)}'
     for tool in sorted(tool for tool, asks in agent.tool_approvals.items() if not asks):
-        if why := "; ".join(_overruled(name, tool, known.get(tool, KnownTool(asks=True)), others)):
+        if why := "; ".join(_override_reasons(name, tool, known.get(tool, AvailableTool(asks=True)), others)):
             yield f'tool_approvals: {{"{tool}": false}} has no effect {why}'
 
 
-def _overruled(name: str, tool: str, known: KnownTool, others: Agents) -> Iterator[str]:
+def _override_reasons(name: str, tool: str, known: AvailableTool, others: Agents) -> Iterator[str]:
     if known.always:
         yield f"since {known.always}"
         return
-    for caller in callers_of(name, others):
+    for caller in find_callers(name, others):
         if others[caller].tool_approvals.get(tool, known.asks):
             yield f"when {name} is called by {caller}, for which it asks"
 
@@ -103,15 +107,15 @@ class _Hints:
     """What was probably meant, for the first few names: to look at thousands for each would take seconds."""
 
     def __init__(self, known: Collection[str]) -> None:
-        self._known = known if len(known) <= MOST_COMPARED else ()
-        self._left = MOST_HINTS
+        self._known = known if len(known) <= MAX_COMPARED else ()
+        self._left = MAX_HINTS
 
     def near(self, name: str) -> str:
         self._left -= 1
-        return nearest(name, self._known) if self._left >= 0 else ""
+        return did_you_mean(name, self._known) if self._left >= 0 else ""
 
 
-def callers_of(name: str, others: Agents) -> list[str]:
+def find_callers(name: str, others: Agents) -> list[str]:
     """Every agent that may call this one, over others too."""
     found: set[str] = set()
     waiting = [name]
@@ -123,33 +127,33 @@ def callers_of(name: str, others: Agents) -> list[str]:
     return sorted(found - {name})
 
 
-def fits(wanted: str, tool: str, source: str = "") -> bool:
+def matches_tool(wanted: str, tool: str, source: str = "") -> bool:
     """An agent's tools are names, patterns, packs (`cms`), or all of one MCP server (`mcp:files`)."""
-    return wanted in (tool, source) or tool.startswith(f"{wanted}_") or names.fits(tool, wanted)
+    return wanted in (tool, source) or tool.startswith(f"{wanted}_") or names.matches_pattern(tool, wanted)
 
 
 # Reading
 
 
-def _read_agent(read: Reader, item: Item) -> Agent:
-    fields = read.fields(item, KEYS, "an agent")
+def _read_agent(read: YamlReader, item: YamlNode) -> AgentSettings:
+    fields = read.fields(item, AGENT_KEYS, "an agent")
     switches = read.mapping(fields, "tool_approvals")
-    return Agent(
+    return AgentSettings(
         read.text(fields, "model"),
         read.text(fields, "instructions"),
         read.texts(fields, "tools"),
         {tool: read.truth(switches, tool, default=True) for tool in switches},
         read.texts(fields, "agents"),
-        {key: _limit(inner) for key, inner in read.mapping(fields, "limits").items()},
+        {key: _read_limit(inner) for key, inner in read.mapping(fields, "limits").items()},
     )
 
 
-def _limit(item: Item) -> object:
+def _read_limit(item: YamlNode) -> object:
     """The environment only knows texts: `${TURNS}` may stand where a number is wanted."""
-    return typed(item.value) if item.filled and isinstance(item.value, str) else plain(item)
+    return parse_scalar(item.value) if item.filled and isinstance(item.value, str) else to_plain(item)
 
 
-def _line(item: Item, pointer: str) -> int:
+def _find_line(item: YamlNode, pointer: str) -> int:
     """Where that part of an agent stands, as far as it stands there."""
     for step in pointer.split("/")[1:]:
         match item.value:
@@ -165,39 +169,39 @@ def _line(item: Item, pointer: str) -> int:
 # Checking
 
 
-def _limit_problems(limits: Free) -> Iterator[Problem]:
+def _limit_problems(limits: JsonMapping) -> Iterator[Problem]:
     for key, value in limits.items():
         if message := _limit_problem(key, value):
             yield Problem(f"/limits/{key}", message)
 
 
 def _limit_problem(key: str, value: object) -> str:
-    if key == TIME:
+    if key == TIME_LIMIT:
         return _time_problem(value)
-    if key not in WHOLE:
-        return f'unknown key "{key}" in limits{nearest(key, (*WHOLE, TIME))}'
-    if type(value) is not int or not 1 <= value <= WHOLE[key]:
-        return f"limits.{key} must be a whole number from 1 to {WHOLE[key]:,}"
+    if key not in MAX_LIMITS:
+        return f'unknown key "{key}" in limits{did_you_mean(key, (*MAX_LIMITS, TIME_LIMIT))}'
+    if type(value) is not int or not 1 <= value <= MAX_LIMITS[key]:
+        return f"limits.{key} must be a whole number from 1 to {MAX_LIMITS[key]:,}"
     return ""
 
 
 def _time_problem(value: object) -> str:
     try:
-        fine = isinstance(value, str) and SHORTEST <= parse_duration(value) <= LONGEST
+        fine = isinstance(value, str) and MIN_TIME <= parse_duration(value) <= MAX_TIME
     except InvalidRequest:
         fine = False
-    between = f"from {show_duration(SHORTEST)} to {show_duration(LONGEST)}"
+    between = f"from {format_duration(MIN_TIME)} to {format_duration(MAX_TIME)}"
     return "" if fine else f"limits.time must be a duration such as 90s or 10m, {between}"
 
 
-def _family_problem(name: str, other: str, others: Agents) -> str:
+def _subagent_problem(name: str, other: str, others: Agents) -> str:
     known: Collection[str] = others.keys() - {name}
     if other == name:
         return f"{name} lists itself in agents; remove it there"
     if other not in known:
-        return f'unknown agent "{other}"{nearest(other, known)}'
-    if not CALLED.fullmatch(other):
+        return f'unknown agent "{other}"{did_you_mean(other, known)}'
+    if not CALLABLE_NAME.fullmatch(other):
         return f'"{other}" cannot be called: the name of such an agent has letters, digits, _ and -, at most 58'
-    if other in callers_of(name, others):
+    if other in find_callers(name, others):
         return f"{name} and {other} would call each other in a circle; take one out of the other's agents"
     return ""

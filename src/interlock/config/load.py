@@ -12,50 +12,50 @@ from pathlib import Path
 from typing import cast
 
 from interlock.config.agents import read_agents
-from interlock.config.mcp import mcp_servers
+from interlock.config.mcp import read_mcp_servers
 from interlock.config.models import (
-    APPLY,
+    APPLY_MODES,
+    BUILTIN_ACTIONS,
     DASHBOARD,
-    DEFAULT,
+    DEFAULT_MODEL_KEY,
     DEFAULT_MODELS,
     FOREVER,
-    HIDDEN,
-    LOG_WANTED,
+    MASK,
     MODEL_VARIABLES,
-    READY_ACTIONS,
+    REQUEST_LOG_LEVELS,
     SECTIONS,
-    Action,
-    Audit,
-    Escalation,
-    Free,
+    ActionSettings,
+    AuditSettings,
+    EscalationSettings,
     InlinePolicy,
-    LogWanted,
-    Oidc,
+    JsonMapping,
+    OidcSettings,
     PolicyFile,
-    Quotas,
-    Server,
+    QuotaSettings,
+    RequestLogLevel,
+    ServerSettings,
     Settings,
-    Storage,
-    Verification,
-    is_safe,
+    StorageSettings,
+    VerificationSettings,
+    is_secure_url,
 )
-from interlock.config.workspaces import free, own_settings, target, workspaces_of
-from interlock.config.yaml import Fields, Item, Reader, read_yaml, to_json
+from interlock.config.workspaces import plain_mapping, read_target, read_workspace_settings, read_workspaces
+from interlock.config.yaml import Fields, YamlNode, YamlReader, read_yaml, to_json
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
 from interlock.core.identity import MAX_QUOTA
 
-__all__ = ["InlinePolicy", "Settings", "fault_plan", "gate_token", "handed_on", "key_of_agent", "load_settings"]
+__all__ = ["InlinePolicy", "Settings", "agent_key", "child_environment", "fault_plan", "gate_token", "load_settings"]
 __all__ += ["server_url"]
 
-FILE = "interlock.yaml"
+DEFAULT_FILE = "interlock.yaml"
 
 
 def load_settings(
     path: Path | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
-    find: Callable[[], Path | None] = lambda: Path(FILE) if Path(FILE).is_file() else None,
+    find: Callable[[], Path | None] = lambda: Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None,
 ) -> Settings:
     """`overrides` are from the command line, such as {"server.port": 9000}; None there means not given.
 
@@ -75,13 +75,13 @@ def load_settings(
         raise Misconfigured("\n".join(where + line for line in error.message.splitlines())) from None
 
 
-def handed_on(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a program that is started in somebody else's name gets: everything, but for what is ours."""
     env = os.environ if environ is None else environ
     return {name: value for name, value in env.items() if not name.startswith("INTERLOCK_")}
 
 
-def key_of_agent(environ: Mapping[str, str] | None = None) -> str:
+def agent_key(environ: Mapping[str, str] | None = None) -> str:
     """INTERLOCK_KEY: a command line can be read by everybody on the machine."""
     return (os.environ if environ is None else environ).get("INTERLOCK_KEY", "")
 
@@ -102,29 +102,29 @@ def server_url(environ: Mapping[str, str] | None = None) -> str:
 
 
 def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
-    read = Reader()
-    filler = _Filler(env, read)
-    document = read_yaml(_text_of(file), read.complain) if file else None
+    read = YamlReader()
+    filler = _Interpolator(env, read)
+    document = read_yaml(_read_text(file), read.complain) if file else None
     if document is None or document.value is None:
-        document = Item({}, 1)
+        document = YamlNode({}, 1)
     document = filler.fill(document)
     _override(document, overrides)
     top = read.fields(document, SECTIONS, "the configuration")
-    own, others = own_settings(read, top), workspaces_of(read, top)
+    own, others = read_workspace_settings(read, top), read_workspaces(read, top)
     targets = {DASHBOARD, *own.channels, *(name for each in others.values() for name in each.channels)}
     folder = file.parent if file else Path()
     settings = Settings(
         _storage(read, top),
         _server(read, top, env.get("INTERLOCK_QUOTAS", "")),
         _policy(read, top, folder),
-        {**READY_ACTIONS, **_actions(read, top)},
+        {**BUILTIN_ACTIONS, **_actions(read, top)},
         own.routing,
         _verification(read, top),
         _escalation(read, top, targets),
         _audit(read, top, folder),
         own.channels,
         read_agents(read, top),
-        mcp_servers(read, top, folder),
+        read_mcp_servers(read, top, folder),
         tuple(folder / name for name in read.texts(top, "documents")),
         own.tools,
         *_models(read, top, env),
@@ -137,7 +137,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
     return settings
 
 
-def _text_of(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
@@ -150,30 +150,30 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|
 
 
 @dataclass(slots=True)
-class _Filler:
+class _Interpolator:
     """Puts the environment into `${NAME}` and `${NAME:-default}`; `$$` is a dollar sign."""
 
     env: Mapping[str, str]
-    read: Reader
+    read: YamlReader
     shown: dict[str, str] = field(default_factory=dict)
 
-    def fill(self, item: Item) -> Item:
+    def fill(self, item: YamlNode) -> YamlNode:
         match item.value:
             case dict() as members:
-                return Item({key: self.fill(inner) for key, inner in members.items()}, item.line)
+                return YamlNode({key: self.fill(inner) for key, inner in members.items()}, item.line)
             case list() as items:
-                return Item([self.fill(inner) for inner in items], item.line)
+                return YamlNode([self.fill(inner) for inner in items], item.line)
             case str(text) if "$" in text:
                 return self._filled(text, item.line)
             case _:
                 return item
 
-    def _filled(self, text: str, line: int) -> Item:
+    def _filled(self, text: str, line: int) -> YamlNode:
         value = _REFERENCE.sub(lambda found: self._value(found, line), text)
-        shown = _REFERENCE.sub(lambda found: HIDDEN if self.env.get(found[2] or "") else self._value(found, 0), text)
+        shown = _REFERENCE.sub(lambda found: MASK if self.env.get(found[2] or "") else self._value(found, 0), text)
         if shown != value:
             self.shown[value] = shown
-        return Item(value, line, filled="${" in text)
+        return YamlNode(value, line, filled="${" in text)
 
     def _value(self, found: re.Match[str], line: int) -> str:
         dollar, name, default, broken = found.groups()
@@ -191,50 +191,53 @@ class _Filler:
             self.read.complain(line, message)
 
 
-def _override(document: Item, overrides: Mapping[str, object]) -> None:
+def _override(document: YamlNode, overrides: Mapping[str, object]) -> None:
     for path, value in overrides.items():
         section, _, key = path.partition(".")
         if isinstance(document.value, dict):
-            part = document.value.setdefault(section, Item({}, 0))
+            part = document.value.setdefault(section, YamlNode({}, 0))
             if isinstance(part.value, dict):
-                part.value[key] = Item(cast(str | int, value), 0)
+                part.value[key] = YamlNode(cast(str | int, value), 0)
 
 
-def _storage(read: Reader, top: Fields) -> Storage:
-    fields, base = read.section(top, "storage", ("url", "retention")), Storage()
+def _storage(read: YamlReader, top: Fields) -> StorageSettings:
+    fields, base = read.section(top, "storage", ("url", "retention")), StorageSettings()
     url = read.text(fields, "url", base.url)
     kept = fields.get("retention")
     if kept is None or kept.value == FOREVER:
-        return Storage(url, None)
-    return Storage(url, read.duration(fields, "retention", 0))
+        return StorageSettings(url, None)
+    return StorageSettings(url, read.duration(fields, "retention", 0))
 
 
-def _server(read: Reader, top: Fields, quotas: str) -> Server:
-    fields, base = read.section(top, "server", tuple(each.name for each in dataclass_fields(Server))), Server()
-    return Server(
+def _server(read: YamlReader, top: Fields, quotas: str) -> ServerSettings:
+    fields, base = (
+        read.section(top, "server", tuple(each.name for each in dataclass_fields(ServerSettings))),
+        ServerSettings(),
+    )
+    return ServerSettings(
         read.text(fields, "host", base.host),
         read.whole(fields, "port", base.port, 0, 65_535),
         read.text(fields, "public_url"),
         _oidc(read, fields),
-        cast(LogWanted, read.choice(fields, "log", LOG_WANTED, base.log)),
+        cast(RequestLogLevel, read.choice(fields, "log", REQUEST_LOG_LEVELS, base.log)),
         _proxies(read, fields),
         _origins(read, fields),
         read_quotas(read, fields, quotas),
     )
 
 
-def _oidc(read: Reader, fields: Fields) -> Oidc | None:
+def _oidc(read: YamlReader, fields: Fields) -> OidcSettings | None:
     if "oidc" not in fields:
         return None
-    given = read.section(fields, "oidc", tuple(each.name for each in dataclass_fields(Oidc)))
+    given = read.section(fields, "oidc", tuple(each.name for each in dataclass_fields(OidcSettings)))
     issuer = read.text(given, "issuer").rstrip("/") if "issuer" in given else ""
     for key in ("issuer", "client_id"):
         if key not in given:
             read.complain(fields["oidc"].line, f"oidc needs {key}: the provider says what it is")
-    if issuer and not is_safe(issuer):
+    if issuer and not is_secure_url(issuer):
         read.complain(given["issuer"].line, "issuer must begin with https://, or be on this machine")
-    scopes = read.texts(given, "scopes") or Oidc("", "").scopes
-    return Oidc(
+    scopes = read.texts(given, "scopes") or OidcSettings("", "").scopes
+    return OidcSettings(
         issuer,
         read.text(given, "client_id"),
         read.text(given, "client_secret"),
@@ -246,7 +249,7 @@ def _oidc(read: Reader, fields: Fields) -> Oidc | None:
     )
 
 
-def _proxies(read: Reader, fields: Fields) -> tuple[str, ...]:
+def _proxies(read: YamlReader, fields: Fields) -> tuple[str, ...]:
     for address in (addresses := read.texts(fields, "proxies")):
         try:
             ip_network(address, strict=False)
@@ -255,14 +258,14 @@ def _proxies(read: Reader, fields: Fields) -> tuple[str, ...]:
     return addresses
 
 
-def _origins(read: Reader, fields: Fields) -> tuple[str, ...]:
+def _origins(read: YamlReader, fields: Fields) -> tuple[str, ...]:
     origins = read.texts(fields, "origins")
     for each in (each for each in origins if not re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", each)):
         read.complain(fields["origins"].line, f'origins: "{each}" is no origin such as https://inbox.example.com')
     return origins
 
 
-def _policy(read: Reader, top: Fields, folder: Path) -> Path | PolicyFile | InlinePolicy | None:
+def _policy(read: YamlReader, top: Fields, folder: Path) -> Path | PolicyFile | InlinePolicy | None:
     """`file` and `apply` are no keys of a policy: a section that has one of them names a file."""
     if "policy" not in top:
         return None
@@ -271,26 +274,28 @@ def _policy(read: Reader, top: Fields, folder: Path) -> Path | PolicyFile | Inli
         fields = read.section(top, "policy", ("file", "apply"))
         if "file" not in fields:
             read.complain(top["policy"].line, "policy: apply goes with file: the path of a policy")
-        always = read.choice(fields, "apply", APPLY, "changed") == "always"
+        always = read.choice(fields, "apply", APPLY_MODES, "changed") == "always"
         return PolicyFile(folder / read.text(fields, "file"), "always" if always else "changed")
     if isinstance(value, dict):
         return InlinePolicy(to_json(top["policy"]))
     return folder / read.text(top, "policy")
 
 
-def _actions(read: Reader, top: Fields) -> dict[str, Action]:
+def _actions(read: YamlReader, top: Fields) -> dict[str, ActionSettings]:
     actions = {}
     for name, item in read.mapping(top, "actions").items():
         fields = read.fields(item, ("schema", "team"), "an action")
-        schema = free(read.mapping(fields, "schema"))
-        actions[name] = Action(schema or READY_ACTIONS.get(name, Action({})).schema, read.text(fields, "team"))
+        schema = plain_mapping(read.mapping(fields, "schema"))
+        actions[name] = ActionSettings(
+            schema or BUILTIN_ACTIONS.get(name, ActionSettings({})).schema, read.text(fields, "team")
+        )
     return actions
 
 
-def _verification(read: Reader, top: Fields) -> Verification:
+def _verification(read: YamlReader, top: Fields) -> VerificationSettings:
     keys = ("enabled", "schema_strictness", "allow_modifications", "max_comment_length")
-    fields, base = read.section(top, "verification", keys), Verification()
-    return Verification(
+    fields, base = read.section(top, "verification", keys), VerificationSettings()
+    return VerificationSettings(
         read.truth(fields, "enabled", default=base.enabled),
         read.choice(fields, "schema_strictness", ("strict", "lenient"), base.schema_strictness),
         read.truth(fields, "allow_modifications", default=base.allow_modifications),
@@ -298,31 +303,34 @@ def _verification(read: Reader, top: Fields) -> Verification:
     )
 
 
-def _escalation(read: Reader, top: Fields, targets: set[str]) -> Escalation:
+def _escalation(read: YamlReader, top: Fields, targets: set[str]) -> EscalationSettings:
     fields = read.section(top, "escalation", ("auto_reject_after", "notify_on_expiry", "channel"))
-    base = Escalation()
-    return Escalation(
+    base = EscalationSettings()
+    return EscalationSettings(
         read.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
         read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
-        target(read, fields, "channel", targets) or base.channel,
+        read_target(read, fields, "channel", targets) or base.channel,
     )
 
 
-def _audit(read: Reader, top: Fields, folder: Path) -> Audit:
+def _audit(read: YamlReader, top: Fields, folder: Path) -> AuditSettings:
     name = read.text(read.section(top, "audit", ("signing_key",)), "signing_key")
-    return Audit(folder / name if name else None)
+    return AuditSettings(folder / name if name else None)
 
 
-def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, Free], str]:
+def _models(read: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, JsonMapping], str]:
     """What each provider is to know, and the model that counts where an agent names none; empty if there is none.
 
     A key of the environment is for the provider's own address: one that the file names gets a key from the file alone.
     """
     entries = read.mapping(top, "models")
-    wanted = read.text(entries, DEFAULT)
+    wanted = read.text(entries, DEFAULT_MODEL_KEY)
     if wanted and ":" not in wanted:
-        read.complain(entries[DEFAULT].line, f"{DEFAULT} names a model with its provider, such as {DEFAULT_MODELS[0]}")
-    models = {name: free(read.mapping(entries, name)) for name in entries if name != DEFAULT}
+        read.complain(
+            entries[DEFAULT_MODEL_KEY].line,
+            f"{DEFAULT_MODEL_KEY} names a model with its provider, such as {DEFAULT_MODELS[0]}",
+        )
+    models = {name: plain_mapping(read.mapping(entries, name)) for name in entries if name != DEFAULT_MODEL_KEY}
     elsewhere = {name for name, known in models.items() if known.get("url")}
     for variable, (name, key) in MODEL_VARIABLES.items():
         known = models.get(name, {})
@@ -332,10 +340,10 @@ def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str
     return models, wanted or next(ready, "")
 
 
-def read_quotas(read: Reader, server: Fields, wanted: str = "") -> Quotas:
+def read_quotas(read: YamlReader, server: Fields, wanted: str = "") -> QuotaSettings:
     """`wanted` is from the environment: `off` is for load tests, which ask as fast as they can."""
-    fields, base = read.section(server, "quotas", ("per_minute", "pending")), Quotas()
+    fields, base = read.section(server, "quotas", ("per_minute", "pending")), QuotaSettings()
     if wanted == "off":
-        return Quotas(0, 0)
+        return QuotaSettings(0, 0)
     per_minute = read.whole(fields, "per_minute", base.per_minute, 0, MAX_QUOTA)
-    return Quotas(per_minute, read.whole(fields, "pending", base.pending, 0, MAX_QUOTA))
+    return QuotaSettings(per_minute, read.whole(fields, "pending", base.pending, 0, MAX_QUOTA))

@@ -11,12 +11,21 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from interlock.core.decision import MAX_COMMENT
-from interlock.runtime.durations import parse_duration, show_duration
+from interlock.runtime.durations import format_duration, parse_duration
 
 DASHBOARD = "dashboard"  # the inbox itself, which is always there
-HIDDEN = "***"
+MASK = "***"
 FOREVER = "forever"
-PACKS = ("agent", "cms", "documents", "github", "http", "linear", "okr", "request")  # what our own tools begin with
+TOOL_PACKS = (
+    "agent",
+    "cms",
+    "documents",
+    "github",
+    "http",
+    "linear",
+    "okr",
+    "request",
+)  # what our own tools begin with
 PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each pack; the first one is what it needs
     "ask_human": (),
     "cms": (),
@@ -26,8 +35,8 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each
     "linear": ("key", "team", "url"),
     "okr": (),
 }
-Free = Mapping[str, object]
-DEFAULT = "default"  # among the models: the one for agents that name none
+JsonMapping = Mapping[str, object]
+DEFAULT_MODEL_KEY = "default"  # among the models: the one for agents that name none
 DEFAULT_WORKSPACE = "default"  # whose the channels, routing and tools at the top of the configuration are
 DEFAULT_MODELS = (
     "openai:gpt-6.1-terra",
@@ -45,14 +54,14 @@ MODEL_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "OLLAMA_BASE_URL": ("ollama", "url"),
     }
 )
-Apply = Literal["changed", "always"]
-APPLY: tuple[Apply, ...] = get_args(Apply)
-LogWanted = Literal["none", "problems", "requests"]
-LOG_WANTED: tuple[LogWanted, ...] = get_args(LogWanted)
+ApplyMode = Literal["changed", "always"]
+APPLY_MODES: tuple[ApplyMode, ...] = get_args(ApplyMode)
+RequestLogLevel = Literal["none", "problems", "requests"]
+REQUEST_LOG_LEVELS: tuple[RequestLogLevel, ...] = get_args(RequestLogLevel)
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class StorageSettings:
     """`retention` is None where everything is kept."""
 
     url: str = "sqlite:///interlock.db"
@@ -61,11 +70,11 @@ class Storage:
     @property
     def kept(self) -> str:
         """For how long, in words."""
-        return FOREVER if self.retention is None else show_duration(self.retention)
+        return FOREVER if self.retention is None else format_duration(self.retention)
 
 
 @dataclass(frozen=True, slots=True)
-class Oidc:
+class OidcSettings:
     """An OpenID provider. With a `role`, people whom nobody added come in too, with that role.
 
     With `allowed_domains`, only people with a verified e-mail address there; `teams_claim` says who is in which team.
@@ -82,7 +91,7 @@ class Oidc:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotas:
+class QuotaSettings:
     """For each agent key: calls that are recorded in a minute, and calls that wait at once. 0 is no limit."""
 
     per_minute: int = 3_000
@@ -90,7 +99,7 @@ class Quotas:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerSettings:
     """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed.
 
     `origins` are other sites whose pages may ask with a key, such as https://inbox.example.com.
@@ -99,11 +108,11 @@ class Server:
     host: str = "127.0.0.1"
     port: int = 8321
     public_url: str = ""
-    oidc: Oidc | None = None
-    log: LogWanted = "problems"
+    oidc: OidcSettings | None = None
+    log: RequestLogLevel = "problems"
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
-    quotas: Quotas = Quotas()
+    quotas: QuotaSettings = QuotaSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +127,24 @@ class PolicyFile:
     """`apply: always` puts the file in force at every start; `changed`, which a path alone means, only a new text."""
 
     file: Path
-    apply: Apply = "changed"
+    apply: ApplyMode = "changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
-    schema: Free
+class ActionSettings:
+    schema: JsonMapping
     team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class QuietHours:
+class QuietHoursSettings:
     start: str
     end: str
     timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class RoutingSettings:
     """`team_routing` leads from a team or an action to channels, or to a place in Slack such as `#finance-ops`.
 
     Without `reminders` there is one at half time; an empty list says that there are none.
@@ -144,12 +153,12 @@ class Routing:
     default_channel: str = DASHBOARD
     priority_map: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     team_routing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    quiet_hours: QuietHours | None = None
+    quiet_hours: QuietHoursSettings | None = None
     reminders: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class VerificationSettings:
     enabled: bool = True
     schema_strictness: str = "strict"
     allow_modifications: bool = True
@@ -157,37 +166,37 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class Escalation:
+class EscalationSettings:
     auto_reject_after: int = parse_duration("48h")
     notify_on_expiry: bool = True
     channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditSettings:
     """`signing_key` is a file outside of the database: whoever can rewrite the ledger must not be able to sign it."""
 
     signing_key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelSettings:
     kind: str
-    settings: Free = field(default_factory=dict)
+    settings: JsonMapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentSettings:
     model: str = ""
     instructions: str = ""
     tools: tuple[str, ...] = ()
     tool_approvals: Mapping[str, bool] = field(default_factory=dict)
     agents: tuple[str, ...] = ()
-    limits: Free = field(default_factory=dict)
+    limits: JsonMapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class McpServer:
+class McpServerSettings:
     """A program with its arguments, or an address; its tools are named `<prefix>_<tool>`.
 
     `reads` are patterns of tools that change nothing and need no question, `idempotent` of those that may be repeated.
@@ -209,9 +218,9 @@ class McpServer:
 class WorkspaceSettings:
     """What a workspace other than the default one has of its own."""
 
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-    routing: Routing = Routing()
-    tools: Mapping[str, Free] = field(default_factory=dict)
+    channels: Mapping[str, ChannelSettings] = field(default_factory=dict)
+    routing: RoutingSettings = RoutingSettings()
+    tools: Mapping[str, JsonMapping] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,20 +231,20 @@ class Settings:
     `tools` and `documents` belong to the default workspace; `of` gives the settings of another one.
     """
 
-    storage: Storage = Storage()
-    server: Server = Server()
+    storage: StorageSettings = StorageSettings()
+    server: ServerSettings = ServerSettings()
     policy: Path | PolicyFile | InlinePolicy | None = None
-    actions: Mapping[str, Action] = field(default_factory=lambda: dict(READY_ACTIONS))
-    routing: Routing = Routing()
-    verification: Verification = Verification()
-    escalation: Escalation = Escalation()
-    audit: Audit = Audit()
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-    agents: Mapping[str, Agent] = field(default_factory=dict)
-    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
+    actions: Mapping[str, ActionSettings] = field(default_factory=lambda: dict(BUILTIN_ACTIONS))
+    routing: RoutingSettings = RoutingSettings()
+    verification: VerificationSettings = VerificationSettings()
+    escalation: EscalationSettings = EscalationSettings()
+    audit: AuditSettings = AuditSettings()
+    channels: Mapping[str, ChannelSettings] = field(default_factory=dict)
+    agents: Mapping[str, AgentSettings] = field(default_factory=dict)
+    mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
     documents: tuple[Path, ...] = ()
-    tools: Mapping[str, Free] = field(default_factory=dict)
-    models: Mapping[str, Free] = field(default_factory=dict)
+    tools: Mapping[str, JsonMapping] = field(default_factory=dict)
+    models: Mapping[str, JsonMapping] = field(default_factory=dict)
     default_model: str = ""
     fault: str = ""
     file: Path | None = None
@@ -276,45 +285,47 @@ class Settings:
 
     def public(self) -> dict[str, object]:
         """The effective configuration as plain data, with everything masked that could be a secret."""
-        sections = {name: _data(getattr(self, name)) for name in SECTIONS}
+        sections = {name: _plain_data(getattr(self, name)) for name in SECTIONS}
         if self.default_model:
-            sections["models"] = {DEFAULT: self.default_model, **self.models}
-        masked = {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
+            sections["models"] = {DEFAULT_MODEL_KEY: self.default_model, **self.models}
+        masked = {name: _mask(value, name, name, self.shown) for name, value in sections.items()}
         return {**masked, "workspaces": {name: self.of(name)._own() for name in self.workspaces}}
 
     def _own(self) -> dict[str, object]:
-        parts = {each.name: _data(getattr(self, each.name)) for each in fields(WorkspaceSettings)}
-        return {name: _masked(value, name, name, self.shown) for name, value in parts.items()}
+        parts = {each.name: _plain_data(getattr(self, each.name)) for each in fields(WorkspaceSettings)}
+        return {name: _mask(value, name, name, self.shown) for name, value in parts.items()}
 
 
-def is_ready(action: Action) -> bool:
+def is_builtin_action(action: ActionSettings) -> bool:
     """Whether it is one that nobody configured."""
-    return any(action is each for each in READY_ACTIONS.values())
+    return any(action is each for each in BUILTIN_ACTIONS.values())
 
 
-def is_safe(url: str) -> bool:
+def is_secure_url(url: str) -> bool:
     """Whether what is sent there can be read by nobody on the way."""
     parts = urlsplit(url)
     near = parts.hostname in ("localhost", "127.0.0.1", "::1")
     return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and near))
 
 
-def _object(required: list[str], **properties: Free) -> Free:
+def _object_schema(required: list[str], **properties: JsonMapping) -> JsonMapping:
     return {"type": "object", "required": required, "properties": properties}
 
 
-_TEXT: Free = {"type": "string", "minLength": 1}
-READY_ACTIONS: Mapping[str, Action] = MappingProxyType(
+_TEXT: JsonMapping = {"type": "string", "minLength": 1}
+BUILTIN_ACTIONS: Mapping[str, ActionSettings] = MappingProxyType(
     {
-        "fund_transfer": Action(
-            _object(["amount", "recipient"], amount={"type": "number", "exclusiveMinimum": 0}, recipient=_TEXT),
+        "fund_transfer": ActionSettings(
+            _object_schema(["amount", "recipient"], amount={"type": "number", "exclusiveMinimum": 0}, recipient=_TEXT),
             "finance",
         ),
-        "content_publish": Action(
-            _object(["url", "tags"], url={"type": "string", "format": "uri"}, tags={"type": "array", "items": _TEXT}),
+        "content_publish": ActionSettings(
+            _object_schema(
+                ["url", "tags"], url={"type": "string", "format": "uri"}, tags={"type": "array", "items": _TEXT}
+            ),
             "editorial",
         ),
-        "config_update": Action(_object(["key", "value"], key=_TEXT, value={}), "platform"),
+        "config_update": ActionSettings(_object_schema(["key", "value"], key=_TEXT, value={}), "platform"),
     }
 )
 
@@ -327,50 +338,50 @@ _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^
 _PASSWORD = re.compile(
     r"(://[^:/?#@\s]*:)[^\s]*@|([?&][^=&]*(?:secret|token|passw|key|sig)[^=&]*=)[^&\s]*", re.IGNORECASE
 )
-_NOT_SAID = {"retention": FOREVER, "reminders": "at half time"}  # what holds where a setting is not given
+_DEFAULT_TEXTS = {"retention": FOREVER, "reminders": "at half time"}  # what holds where a setting is not given
 _DURATIONS = ("retention", "auto_reject_after", "reminders")
 
 
-def _data(value: object) -> object:
+def _plain_data(value: object) -> object:
     match value:
         case InlinePolicy():
             return "in this file"
         case Path():
             return str(value)
         case Mapping():
-            return {str(name): _data(inner) for name, inner in value.items()}
+            return {str(name): _plain_data(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_data(inner) for inner in value]
+            return [_plain_data(inner) for inner in value]
         case _ if is_dataclass(value):
-            return {item.name: _data(getattr(value, item.name)) for item in fields(value)}
+            return {item.name: _plain_data(getattr(value, item.name)) for item in fields(value)}
         case _:
             return value
 
 
-def _masked(value: object, section: str, key: str, shown: Mapping[str, str]) -> object:
+def _mask(value: object, section: str, key: str, shown: Mapping[str, str]) -> object:
     match value:
         case dict() if section == "mcp_servers" and key in ("env", "headers"):
-            return dict.fromkeys(value, HIDDEN)  # names of these say nothing about what is secret
+            return dict.fromkeys(value, MASK)  # names of these say nothing about what is secret
         case dict():
-            return {name: _masked(inner, section, name, shown) for name, inner in value.items()}
+            return {name: _mask(inner, section, name, shown) for name, inner in value.items()}
         case list():
-            return [_masked(inner, section, key, shown) for inner in value]
+            return [_mask(inner, section, key, shown) for inner in value]
         case int() if key in _DURATIONS:
-            return show_duration(value)
-        case None if key in _NOT_SAID:
-            return _NOT_SAID[key]
+            return format_duration(value)
+        case None if key in _DEFAULT_TEXTS:
+            return _DEFAULT_TEXTS[key]
         case str() if value in shown:
             return shown[value]
         case str() if value:
-            return _masked_text(value, section, key)
+            return _mask_text(value, section, key)
         case _:
             return value
 
 
-def _masked_text(value: str, section: str, key: str) -> str:
+def _mask_text(value: str, section: str, key: str) -> str:
     if _SECRET_KEY.search(key):
-        return HIDDEN
+        return MASK
     scheme, separator, _ = value.partition("://")
     if separator and section == "channels":
-        return f"{scheme}://{HIDDEN}"  # the address of a web hook is its password
-    return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)
+        return f"{scheme}://{MASK}"  # the address of a web hook is its password
+    return _PASSWORD.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else f"{found[2]}{MASK}", value)

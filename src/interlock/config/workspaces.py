@@ -10,52 +10,52 @@ from interlock.config.models import (
     DASHBOARD,
     DEFAULT_WORKSPACE,
     PACK_SETTINGS,
-    Channel,
-    Free,
-    QuietHours,
-    Routing,
+    ChannelSettings,
+    JsonMapping,
+    QuietHoursSettings,
+    RoutingSettings,
     WorkspaceSettings,
 )
-from interlock.config.yaml import Fields, Reader, plain
+from interlock.config.yaml import Fields, YamlReader, to_plain
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_workspace
-from interlock.core.notify.routing import PLACE
+from interlock.core.notify.routing import DESTINATION_PREFIX
 
-KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings))
+WORKSPACE_KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings))
 
 
-def workspaces_of(read: Reader, top: Fields) -> dict[str, WorkspaceSettings]:
+def read_workspaces(read: YamlReader, top: Fields) -> dict[str, WorkspaceSettings]:
     """Those beside the default one, whose sections stand at the top of the file."""
     found = {}
     for name, item in read.mapping(top, "workspaces").items():
         _check_name(read, name, item.line)
-        found[name] = own_settings(read, read.fields(item, KEYS, "a workspace"))
+        found[name] = read_workspace_settings(read, read.fields(item, WORKSPACE_KEYS, "a workspace"))
     return found
 
 
-def own_settings(read: Reader, fields: Fields) -> WorkspaceSettings:
+def read_workspace_settings(read: YamlReader, fields: Fields) -> WorkspaceSettings:
     """`fields` are those of a workspace, or those at the top of the file."""
     channels = _channels(read, fields)
     return WorkspaceSettings(channels, _routing(read, fields, {DASHBOARD, *channels}), _tools(read, fields))
 
 
-def _check_name(read: Reader, name: str, line: int) -> None:
+def _check_name(read: YamlReader, name: str, line: int) -> None:
     if name == DEFAULT_WORKSPACE:
-        read.complain(line, f"{', '.join(KEYS)} of the workspace {name} stand at the top of the file")
+        read.complain(line, f"{', '.join(WORKSPACE_KEYS)} of the workspace {name} stand at the top of the file")
     try:
         check_workspace(name)
     except InvalidRequest as error:
         read.complain(line, error.message)
 
 
-def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
+def _routing(read: YamlReader, top: Fields, targets: set[str]) -> RoutingSettings:
     keys = ("default_channel", "priority_map", "team_routing", "quiet_hours", "reminders")
-    fields, base = read.section(top, "routing", keys), Routing()
+    fields, base = read.section(top, "routing", keys), RoutingSettings()
     priorities = read.section(fields, "priority_map", PRIORITIES)
     teams = read.mapping(fields, "team_routing")
-    return Routing(
-        target(read, fields, "default_channel", targets) or base.default_channel,
+    return RoutingSettings(
+        read_target(read, fields, "default_channel", targets) or base.default_channel,
         {name: _targets(read, priorities, name, targets) for name in priorities},
         {name: _targets(read, teams, name, targets) for name in teams},
         _quiet_hours(read, fields),
@@ -63,7 +63,7 @@ def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
     )
 
 
-def target(read: Reader, fields: Fields, key: str, targets: set[str]) -> str:
+def read_target(read: YamlReader, fields: Fields, key: str, targets: set[str]) -> str:
     """One channel or place; empty if there is none."""
     found = _targets(read, fields, key, targets)
     if len(found) > 1:
@@ -71,22 +71,22 @@ def target(read: Reader, fields: Fields, key: str, targets: set[str]) -> str:
     return found[0] if found else ""
 
 
-def _reminders(read: Reader, fields: Fields) -> tuple[int, ...] | None:
+def _reminders(read: YamlReader, fields: Fields) -> tuple[int, ...] | None:
     """An empty list says that there are none."""
     if "reminders" not in fields:
         return None
     return tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders")))
 
 
-def _targets(read: Reader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
+def _targets(read: YamlReader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
     """Channels and places; whether there is a channel with places shows when the channels are opened."""
     value = fields[key].value if key in fields else None
     items = [item.value for item in value] if isinstance(value, list) else [value]
-    places = [item for item in items if isinstance(item, str) and item.startswith(PLACE)]
+    places = [item for item in items if isinstance(item, str) and item.startswith(DESTINATION_PREFIX)]
     return read.texts(fields, key, {*targets, *places}, "channel")
 
 
-def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
+def _quiet_hours(read: YamlReader, fields: Fields) -> QuietHoursSettings | None:
     if "quiet_hours" not in fields:
         return None
     hours = read.section(fields, "quiet_hours", ("from", "to", "timezone"))
@@ -100,25 +100,25 @@ def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
         read.complain(fields["quiet_hours"].line, f'timezone "{zone}" is not known; it is a name such as Europe/Berlin')
-    return QuietHours(read.text(hours, "from"), read.text(hours, "to"), zone)
+    return QuietHoursSettings(read.text(hours, "from"), read.text(hours, "to"), zone)
 
 
-def _channels(read: Reader, top: Fields) -> dict[str, Channel]:
+def _channels(read: YamlReader, top: Fields) -> dict[str, ChannelSettings]:
     channels = {}
     for name, item in read.mapping(top, "channels").items():
         fields = read.mapping({name: item}, name)
         if "kind" not in fields:
             read.complain(item.line, f'the channel "{name}" needs a kind, such as slack, email or webhook')
-        settings = free({key: inner for key, inner in fields.items() if key != "kind"})
-        channels[name] = Channel(read.text(fields, "kind"), settings)
+        settings = plain_mapping({key: inner for key, inner in fields.items() if key != "kind"})
+        channels[name] = ChannelSettings(read.text(fields, "kind"), settings)
     return channels
 
 
-def _tools(read: Reader, top: Fields) -> dict[str, Free]:
+def _tools(read: YamlReader, top: Fields) -> dict[str, JsonMapping]:
     """What each pack is to know; whether it is of the right kind, the pack itself says."""
     entries = read.section(top, "tools", tuple(PACK_SETTINGS))
-    return {name: free(read.section(entries, name, PACK_SETTINGS[name])) for name in entries}
+    return {name: plain_mapping(read.section(entries, name, PACK_SETTINGS[name])) for name in entries}
 
 
-def free(fields: Fields) -> Free:
-    return {key: plain(item) for key, item in fields.items()}
+def plain_mapping(fields: Fields) -> JsonMapping:
+    return {key: to_plain(item) for key, item in fields.items()}

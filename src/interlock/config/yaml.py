@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 import yaml
 
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.runtime.durations import parse_duration, show_duration
+from interlock.runtime.durations import format_duration, parse_duration
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_DEPTH = 64
@@ -21,7 +21,7 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten ti
 
 
 @dataclass(slots=True)
-class Item:
+class YamlNode:
     """A value and the line on which it, or its key, stands; `filled` if the environment had a part in it."""
 
     value: Value
@@ -29,46 +29,46 @@ class Item:
     filled: bool = False
 
 
-Value = str | int | float | bool | None | dict[str, Item] | list[Item]
-Fields = Mapping[str, Item]
-Complain = Callable[[int, str], None]
+Value = str | int | float | bool | None | dict[str, YamlNode] | list[YamlNode]
+Fields = Mapping[str, YamlNode]
+ReportProblem = Callable[[int, str], None]
 
 
-def read_yaml(text: str, complain: Complain) -> Item | None:
+def read_yaml(text: str, complain: ReportProblem) -> YamlNode | None:
     """None for an empty document. Only `true` and `false` are booleans: `on`, `yes` and `no` are texts."""
     _check_size(text)
-    tree = _Tree(complain)
+    tree = _TreeBuilder(complain)
     try:
         parser = Loader(_yaml_from_json(text))
         while (event := parser.get_event()) is not None:
             tree.take(event)
     except yaml.YAMLError as error:
-        _fail(_line_of(error, text), f"this is not YAML: {_problem(error)}")
+        _fail(_error_line(error, text), f"this is not YAML: {_error_text(error)}")
     return tree.root[0] if tree.root else None
 
 
-def to_json(item: Item) -> str:
+def to_json(item: YamlNode) -> str:
     """The same content as JSON text in which everything stands on the line it came from."""
-    return "".join(_Lines().pieces(item))
+    return "".join(_JsonWriter().pieces(item))
 
 
-def plain(item: Item) -> object:
+def to_plain(item: YamlNode) -> object:
     match item.value:
         case dict() as members:
-            return {key: plain(inner) for key, inner in members.items()}
+            return {key: to_plain(inner) for key, inner in members.items()}
         case list() as items:
-            return [plain(inner) for inner in items]
+            return [to_plain(inner) for inner in items]
         case value:
             return value
 
 
-class _Tree:
+class _TreeBuilder:
     """Built from the parser's events, one at a time: nesting cannot exhaust the stack, and an alias is seen as one."""
 
-    def __init__(self, complain: Complain) -> None:
+    def __init__(self, complain: ReportProblem) -> None:
         self._complain = complain
-        self.root: list[Item] = []
-        self._open: list[dict[str, Item] | list[Item]] = [self.root]
+        self.root: list[YamlNode] = []
+        self._open: list[dict[str, YamlNode] | list[YamlNode]] = [self.root]
         self._keys: list[tuple[str, int] | None] = [None]
 
     def take(self, event: yaml.Event) -> None:
@@ -83,26 +83,26 @@ class _Tree:
             case yaml.SequenceStartEvent():
                 self._enter([], event)
             case yaml.AliasEvent():
-                _fail(_line(event), f"aliases are not accepted; write out what *{event.anchor} stands for")
+                _fail(_event_line(event), f"aliases are not accepted; write out what *{event.anchor} stands for")
             case yaml.DocumentStartEvent() if self.root:
-                _fail(_line(event), "a second document begins here; one file holds one document")
+                _fail(_event_line(event), "a second document begins here; one file holds one document")
             case _:
                 pass
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        line, value = _line(event), event.value
+        line, value = _event_line(event), event.value
         if event.tag is not None:
             _fail(line, "tags (!…) are not accepted; put quotes around what has to be a text")
         container = self._open[-1]
         if isinstance(container, list) or self._keys[-1] is not None:
-            self._put(typed(value) if event.implicit[0] else value, line)
+            self._put(parse_scalar(value) if event.implicit[0] else value, line)
         else:
             if value in container:
                 self._complain(line, f'the key "{value}" appears twice')
             self._keys[-1] = (value, line)
 
-    def _enter(self, value: dict[str, Item] | list[Item], event: yaml.CollectionStartEvent) -> None:
-        line = _line(event)
+    def _enter(self, value: dict[str, YamlNode] | list[YamlNode], event: yaml.CollectionStartEvent) -> None:
+        line = _event_line(event)
         if event.tag is not None:
             _fail(line, "tags (!…) are not accepted")
         if len(self._open) > MAX_DEPTH:
@@ -116,19 +116,19 @@ class _Tree:
     def _put(self, value: Value, line: int) -> None:
         container = self._open[-1]
         if isinstance(container, list):
-            container.append(Item(value, line))
+            container.append(YamlNode(value, line))
         elif (key := self._keys[-1]) is not None:
-            container[key[0]] = Item(value, key[1])
+            container[key[0]] = YamlNode(value, key[1])
             self._keys[-1] = None
 
 
-_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]{0,39}))(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
 
 
-def typed(text: str) -> str | int | float | bool | None:
-    if text in _WORDS:
-        return _WORDS[text]
+def parse_scalar(text: str) -> str | int | float | bool | None:
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if text[0] not in "-0123456789":
         return text
     found = _NUMBER.fullmatch(text)
@@ -165,7 +165,7 @@ def _yaml_from_json(text: str) -> str:
     )
 
 
-def _line(event: yaml.Event) -> int:
+def _event_line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
 
 
@@ -173,22 +173,22 @@ def _fail(line: int, message: str) -> NoReturn:
     raise Misconfigured(f"line {line}: {message}")
 
 
-def _line_of(error: yaml.YAMLError, text: str) -> int:
+def _error_line(error: yaml.YAMLError, text: str) -> int:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
         return int(mark.line) + 1
     return text[: getattr(error, "position", 0) or 0].count("\n") + 1
 
 
-def _problem(error: yaml.YAMLError) -> str:
+def _error_text(error: yaml.YAMLError) -> str:
     return str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
 
 
-class _Lines:
+class _JsonWriter:
     def __init__(self) -> None:
         self._line = 1
 
-    def pieces(self, item: Item) -> Iterator[str]:
+    def pieces(self, item: YamlNode) -> Iterator[str]:
         match item.value:
             case dict() as members:
                 yield "{"
@@ -206,18 +206,18 @@ class _Lines:
             case value:
                 yield json.dumps(value)
 
-    def _separator(self, number: int, item: Item) -> Iterator[str]:
+    def _separator(self, number: int, item: YamlNode) -> Iterator[str]:
         yield ", " if number else ""
         yield "\n" * (item.line - self._line)
         self._line = max(self._line, item.line)
 
 
-MAX_COMPLAINTS = 50
+MAX_PROBLEMS = 50
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Reader:
+class YamlReader:
     """Takes values out of fields by key and kind; what is wrong is noted, and a default goes on in its place."""
 
     found: list[tuple[int, str]] = field(default_factory=list)
@@ -230,21 +230,21 @@ class Reader:
         if not self.found:
             return
         lines = [f"line {line}: {message}" if line else message for line, message in sorted(self.found)]
-        more = [f"… and {len(lines) - MAX_COMPLAINTS} more"] if len(lines) > MAX_COMPLAINTS else []
-        raise Misconfigured("\n".join((*lines[:MAX_COMPLAINTS], *more)))
+        more = [f"… and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
+        raise Misconfigured("\n".join((*lines[:MAX_PROBLEMS], *more)))
 
     def document(self, text: str, keys: Collection[str], what: str) -> Fields:
         item = read_yaml(text, self.complain)
         return {} if item is None or item.value is None else self.fields(item, keys, what)
 
-    def fields(self, item: Item, keys: Collection[str], what: str) -> Fields:
+    def fields(self, item: YamlNode, keys: Collection[str], what: str) -> Fields:
         """The members of a mapping with known keys; `what` is for the complaint, as in `in a rule`."""
         members = self._mapping(item, what)
         odd = [key for key, inner in members.items() if key not in keys or inner.value in (None, "")]
         for key in odd:
             if key not in keys:
-                self.complain(members[key].line, f'unknown key "{key}" in {what}{nearest(key, keys)}')
-            elif not _unset(members[key]):
+                self.complain(members[key].line, f'unknown key "{key}" in {what}{did_you_mean(key, keys)}')
+            elif not _is_unset(members[key]):
                 self.complain(members[key].line, f"{key} is empty; give it a value or remove the key")
         return {key: inner for key, inner in members.items() if key not in odd} if odd else members
 
@@ -255,7 +255,7 @@ class Reader:
         """A mapping whose keys are names that the file chooses."""
         return self._mapping(fields[key], key) if key in fields else {}
 
-    def entries(self, fields: Fields, key: str) -> list[Item]:
+    def entries(self, fields: Fields, key: str) -> list[YamlNode]:
         if key not in fields:
             return []
         match fields[key].value:
@@ -267,7 +267,7 @@ class Reader:
     def text(self, fields: Fields, key: str, default: str = "") -> str:
         return self.one(fields[key], key) if key in fields else default
 
-    def one(self, item: Item, what: str) -> str:
+    def one(self, item: YamlNode, what: str) -> str:
         match item.value:
             case str(text) if text.strip():
                 return text
@@ -289,7 +289,7 @@ class Reader:
         if known is not None:
             for name, item in zip(names, items, strict=True):
                 if name and name not in known:
-                    self.complain(item.line, f'unknown {kind or key} "{name}"{nearest(name, known)}')
+                    self.complain(item.line, f'unknown {kind or key} "{name}"{did_you_mean(name, known)}')
         return tuple(dict.fromkeys(names))
 
     def choice(self, fields: Fields, key: str, choices: Sequence[str], default: str = "") -> str:
@@ -299,7 +299,7 @@ class Reader:
             case str(text) if text in choices:
                 return text
             case str(text):
-                self.complain(fields[key].line, f'{key} is "{text}"{nearest(text, choices)}')
+                self.complain(fields[key].line, f'{key} is "{text}"{did_you_mean(text, choices)}')
                 return default
             case _:
                 return self._wrong(fields[key], key, f"one of {', '.join(choices)}", default)
@@ -307,7 +307,7 @@ class Reader:
     def whole(self, fields: Fields, key: str, default: int, least: int, most: int) -> int:
         if key not in fields:
             return default
-        match _unfilled(fields[key]):
+        match _interpolated_value(fields[key]):
             case int(number) if not isinstance(number, bool) and least <= number <= most:
                 return number
             case _:
@@ -316,7 +316,7 @@ class Reader:
     def truth(self, fields: Fields, key: str, *, default: bool) -> bool:
         if key not in fields:
             return default
-        match _unfilled(fields[key]):
+        match _interpolated_value(fields[key]):
             case bool(value):
                 return value
             case _:
@@ -325,7 +325,7 @@ class Reader:
     def duration(self, fields: Fields, key: str, default: int, least: int = 0) -> int:
         return self.time(fields[key], key, least) if key in fields else default
 
-    def time(self, item: Item, what: str, least: int = 0) -> int:
+    def time(self, item: YamlNode, what: str, least: int = 0) -> int:
         match item.value:
             case str(text):
                 try:
@@ -334,7 +334,7 @@ class Reader:
                     self.complain(item.line, f"{what}: {error.message}")
                     return 0
                 if milliseconds < least:
-                    self.complain(item.line, f"{what} is {text}; it must be at least {show_duration(least)}")
+                    self.complain(item.line, f"{what} is {text}; it must be at least {format_duration(least)}")
                 return milliseconds
             case int(number) if not isinstance(number, bool):
                 self.complain(item.line, f"{what} is {number} without a unit; write {number}s if seconds are meant")
@@ -342,19 +342,19 @@ class Reader:
             case _:
                 return self._wrong(item, what, "a duration such as 90s, 5m, 2h or 1d", 0)
 
-    def _mapping(self, item: Item, what: str) -> Fields:
+    def _mapping(self, item: YamlNode, what: str) -> Fields:
         match item.value:
             case dict() as members:
                 return members
             case _:
                 return self._wrong(item, what, "a mapping of keys to values", {})
 
-    def _wrong(self, item: Item, what: str, wanted: str, default: T) -> T:
-        self.complain(item.line, f"{what} must be {wanted}, not {_shown(item)}")
+    def _wrong(self, item: YamlNode, what: str, wanted: str, default: T) -> T:
+        self.complain(item.line, f"{what} must be {wanted}, not {_describe_value(item)}")
         return default
 
 
-def nearest(name: str, choices: Collection[str]) -> str:
+def did_you_mean(name: str, choices: Collection[str]) -> str:
     """The end of a complaint: what was probably meant, or what there is if that is a short list."""
     near = get_close_matches(name, choices, 1)
     if near:
@@ -362,17 +362,17 @@ def nearest(name: str, choices: Collection[str]) -> str:
     return f"; it is one of {', '.join(sorted(choices))}" if 0 < len(choices) <= 12 else ""
 
 
-def _unset(item: Item) -> bool:
+def _is_unset(item: YamlNode) -> bool:
     """`${NAME:-}` with nothing in the environment: as if the key were not there."""
     return item.filled and item.value == ""
 
 
-def _unfilled(item: Item) -> Value:
+def _interpolated_value(item: YamlNode) -> Value:
     """The environment only knows texts: `${PORT}` may stand where a number is wanted."""
-    return typed(item.value) if item.filled and isinstance(item.value, str) else item.value
+    return parse_scalar(item.value) if item.filled and isinstance(item.value, str) else item.value
 
 
-def _shown(item: Item) -> str:
+def _describe_value(item: YamlNode) -> str:
     if item.filled:
         return "what the environment holds"  # it may be a secret
     match item.value:

@@ -43,7 +43,7 @@ else:
 _NOTHING = object()
 
 
-def differing(old: object, new: object) -> set[str]:
+def changed_fields(old: object, new: object) -> set[str]:
     """Of frozen dataclasses of one kind. What is not among them is equal; what is may be equal all the same."""
     was, now = old.__dict__, new.__dict__
     names = [*now]
@@ -55,4 +55,4 @@ def differing(old: object, new: object) -> set[str]:
     return moved | (was.keys() - now.keys())
 
 
-__all__ = ["but", "differing", "made", "moved"]
+__all__ = ["but", "changed_fields", "made", "moved"]

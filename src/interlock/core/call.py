@@ -1,4 +1,7 @@
-"""What an agent wants: the call, what is known of its tool, and the digests that bind an approval to both."""
+"""What an agent wants: the call, what is known of its tool, and the digests that bind an approval to both.
+
+It is long because a call, the definition of its tool and the digests that bind both are read together.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 from unicodedata import category
 
 from interlock.core._fast import but, made
-from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read
+from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read_canonical
 from interlock.core.errors import InvalidRequest, Problem
-from interlock.core.policy.condition_budget import Effort
+from interlock.core.policy.condition_budget import ConditionBudget
 
 Args = Mapping[str, object]
 Effect = Literal["read", "write", "destructive"]
@@ -28,11 +31,13 @@ SETTINGS: tuple[str, ...] = get_args(Setting)
 SWITCHES: tuple[str, ...] = get_args(Switch)
 MAX_NAME = 200
 MAX_NAMES = 64
-MAX_WORDS = 20_000
-AGENT_ACTOR = "agent:"  # how the record begins the name of an agent; alone, without the colon, it is one of no name
-ANYBODY = "*"  # the owner of a call from before calls had one
-SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
-QUESTION = "request_human_input"  # the tool by which an agent asks people
+MAX_TEXT_LENGTH = 20_000
+AGENT_ACTOR_PREFIX = (
+    "agent:"  # how the record begins the name of an agent; alone, without the colon, it is one of no name
+)
+ANY_OWNER = "*"  # the owner of a call from before calls had one
+SECRET_MARKER = "$secret"  # noqa: S105  the name of a mark, not a secret
+QUESTION_TOOL = "request_human_input"  # the tool by which an agent asks people
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +93,14 @@ class ToolCall:
     refusal: str = ""
     doubt: str = ""
     doubted_effect: str = ""
-    efforts: dict[bytes, Effort] = field(default_factory=dict, compare=False, repr=False)  # by `args`; copies share it
+    efforts: dict[bytes, ConditionBudget] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # by `args`; copies share it
 
     @cached_property
     def value(self) -> Args:
         """The arguments as they will be run: read back from the bytes, not from what the caller holds."""
-        return cast(Args, read(self.args))
+        return cast(Args, read_canonical(self.args))
 
     @property
     def key(self) -> str:
@@ -116,22 +123,22 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     _check_shown_name("tool", tool, 1)
     _check_name("run_id", run_id, 1)
     _check_name("call_id", call_id, 1)
-    defaults = map(DEFAULTS.__getitem__, more)
+    defaults = map(CALL_DEFAULTS.__getitem__, more)
     for label in compress(more, map(is_not, more.values(), defaults)):  # most of them are not given
-        if label not in NOT_SAID:
+        if label not in SERVER_FIELDS:
             _check(label, more[label])
     data = canonical_args(args)
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, efforts={}, **more)  # type: ignore[arg-type]  # checked
 
 
-class _Defaults(dict[str, object]):
+class _CallDefaults(dict[str, object]):
     def __missing__(self, label: str) -> object:
         """What no call has is no default of it."""
         return MISSING
 
 
-DEFAULTS = _Defaults({field.name: field.default for field in fields(ToolCall)})
-NOT_SAID = frozenset(
+CALL_DEFAULTS = _CallDefaults({field.name: field.default for field in fields(ToolCall)})
+SERVER_FIELDS = frozenset(
     {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
 )  # what no program gives as it is
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -195,8 +202,8 @@ def _check_names(label: str, names: object) -> None:
 
 
 def _check_words(label: str, words: object) -> None:
-    if not isinstance(words, str) or len(words) > MAX_WORDS:
-        raise InvalidRequest(f"{label} is a text of at most {MAX_WORDS:,} characters.")
+    if not isinstance(words, str) or len(words) > MAX_TEXT_LENGTH:
+        raise InvalidRequest(f"{label} is a text of at most {MAX_TEXT_LENGTH:,} characters.")
     canonical(words)  # NUL and lone surrogates cannot be stored
 
 
@@ -260,17 +267,17 @@ class ToolSpec:
             words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
             words = ""
-        return words[:MAX_WORDS]
+        return words[:MAX_TEXT_LENGTH]
 
 
-def spec_of(definition: bytes) -> ToolSpec:
+def parse_spec(definition: bytes) -> ToolSpec:
     """The inverse of `definition`, for a process that never saw the tool's code."""
-    fields = cast(dict[str, object], read(definition))
+    fields = cast(dict[str, object], read_canonical(definition))
     lists = {name: tuple(cast(list[str], fields[name])) for name in ("secret", "decisions")}
     return ToolSpec(**{**fields, **lists})  # type: ignore[arg-type]
 
 
-class Shown(NamedTuple):
+class RedactedArgs(NamedTuple):
     """Arguments as people see them: secret values are replaced by keyed fingerprints."""
 
     data: bytes
@@ -279,36 +286,36 @@ class Shown(NamedTuple):
     secrets: frozenset[str] = frozenset()
 
 
-def shown_sha256(args: bytes, spec: ToolSpec, key: bytes) -> str:
+def redacted_sha256(args: bytes, spec: ToolSpec, key: bytes) -> str:
     """As `redact` gives it."""
     return redact(args, spec, key).sha256 if spec.secret else digest(args)
 
 
-def redact(args: bytes, spec: ToolSpec, key: bytes) -> Shown:
-    value = cast(Args, read(args))
+def redact(args: bytes, spec: ToolSpec, key: bytes) -> RedactedArgs:
+    value = cast(Args, read_canonical(args))
     if not spec.secret:
-        return Shown(args, value, digest(args))
+        return RedactedArgs(args, value, digest(args))
     found: set[str] = set()
-    patterns = [_steps(pointer) for pointer in spec.secret]
+    patterns = [_pointer_parts(pointer) for pointer in spec.secret]
     hidden = cast(Args, _replace(value, patterns, lambda pointer, inner: _hide(pointer, inner, key, found)))
     data = canonical(hidden)
-    return Shown(data, hidden, digest(data), frozenset(found))
+    return RedactedArgs(data, hidden, digest(data), frozenset(found))
 
 
 def restore(edited: Args, stored: bytes, spec: ToolSpec, key: bytes) -> tuple[Args, tuple[Problem, ...]]:
     """Puts stored secrets back where an edit returned their fingerprint; other fingerprints are problems."""
-    secrets = _collect(cast(Args, read(stored)), spec, key)
+    secrets = _secrets_by_fingerprint(cast(Args, read_canonical(stored)), spec, key)
     problems: list[Problem] = []
 
     def put_back(pointer: str, value: object) -> object:
-        mark = value.get(SECRET) if isinstance(value, Mapping) and len(value) == 1 else None
+        mark = value.get(SECRET_MARKER) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(mark, str):
             return value
         if mark not in secrets:
             problems.append(Problem(pointer, "This fingerprint belongs to no stored secret."))
         return secrets.get(mark)
 
-    patterns = [_steps(pointer) for pointer in spec.secret]
+    patterns = [_pointer_parts(pointer) for pointer in spec.secret]
     return cast(Args, _replace(edited, patterns, put_back)), tuple(problems)
 
 
@@ -354,7 +361,7 @@ class Subject(NamedTuple):
         return not self.nonce or self.proposed == proposed_digest(call, self.nonce)
 
     def belongs_to(self, caller: Caller) -> bool:
-        return self.owner == ANYBODY or self.owner in caller.owners
+        return self.owner == ANY_OWNER or self.owner in caller.owners
 
     def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
         """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.
@@ -366,7 +373,7 @@ class Subject(NamedTuple):
         return digest("\x1f".join((*parts, terms_sha256, args_sha256, unseen)).encode())  # no name holds that character
 
 
-def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effects: tuple[str, ...] = ()) -> Subject:
+def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effects: tuple[str, ...] = ()) -> Subject:
     """`effects` are all that its tool may do, where more than what is known or believed of it may be true."""
     return Subject(
         call.workspace,
@@ -383,7 +390,7 @@ def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effect
         spec.sha256,
         nonce,
         proposed_digest(call, nonce),
-        *_owned(call.caller),
+        *_owner_fields(call.caller),
     )
 
 
@@ -397,12 +404,12 @@ def _stricter_effect(known: str, doubted: str) -> str:
     return max(known, doubted, key=lambda effect: EFFECTS.index(effect) if effect else -1) if doubted else known
 
 
-def _owned(caller: Caller | None) -> tuple[str, str]:
+def _owner_fields(caller: Caller | None) -> tuple[str, str]:
     """Whose call it is, and what was known of them, so that it can be judged again; nothing for a program of ours."""
-    return ("", "") if caller is None else (caller.owner, plain_json(known_of(caller)))
+    return ("", "") if caller is None else (caller.owner, plain_json(caller_json(caller)))
 
 
-def known_of(caller: Caller) -> dict[str, object]:
+def caller_json(caller: Caller) -> dict[str, object]:
     return {
         "agents": caller.agents,
         "requester": caller.requester,
@@ -415,25 +422,25 @@ def known_of(caller: Caller) -> dict[str, object]:
     }
 
 
-def caller_of(subject: Subject) -> Caller | None:
+def stored_caller(subject: Subject) -> Caller | None:
     """What was known of a stored call's program; None for one with the database itself, and for calls from before."""
-    return caller_with(subject.owner, json.loads(subject.known)) if subject.known else None
+    return parse_caller(subject.owner, json.loads(subject.known)) if subject.known else None
 
 
-def caller_with(owner: str, known: Mapping[str, Any]) -> Caller:
+def parse_caller(owner: str, known: Mapping[str, Any]) -> Caller:
     """The inverse of `known_of`."""
     lists = {name: tuple(known[name]) for name in ("agents", "teams")}
     return Caller(owner=owner, owners=frozenset({owner}), **{**known, **lists})
 
 
-def actor_of(call: ToolCall) -> str:
+def agent_actor(call: ToolCall) -> str:
     """As the record names the agent that calls."""
-    return f"{AGENT_ACTOR}{call.agent}" if call.agent else AGENT_ACTOR[:-1]
+    return f"{AGENT_ACTOR_PREFIX}{call.agent}" if call.agent else AGENT_ACTOR_PREFIX[:-1]
 
 
-def agent_of(actor: str) -> str:
+def parse_agent_actor(actor: str) -> str:
     """The inverse: the agent's name, or nothing for a call of none."""
-    return actor[len(AGENT_ACTOR) :] if actor.startswith(AGENT_ACTOR) else ""
+    return actor[len(AGENT_ACTOR_PREFIX) :] if actor.startswith(AGENT_ACTOR_PREFIX) else ""
 
 
 def proposed_digest(call: ToolCall, nonce: str) -> str:
@@ -448,11 +455,11 @@ def secret_texts(args: bytes, spec: ToolSpec) -> list[str]:
     def note(_: str, value: object) -> None:
         found.extend([value] if isinstance(value, str) and value else [])
 
-    _replace(read(args), [_steps(pointer) for pointer in spec.secret], note)
+    _replace(read_canonical(args), [_pointer_parts(pointer) for pointer in spec.secret], note)
     return sorted(found, key=len, reverse=True)
 
 
-def _steps(pointer: str) -> tuple[str, ...]:
+def _pointer_parts(pointer: str) -> tuple[str, ...]:
     """`/a/b` or plain `a`; `~1` and `~0` as in RFC 6901."""
     parts = pointer.removeprefix("/").split("/")
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
@@ -471,15 +478,17 @@ def _replace(
             items = {}
             for name, inner in value.items():
                 step = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
-                items[name] = _replace(inner, _below(patterns, name), change, step)
+                items[name] = _replace(inner, _inner_patterns(patterns, name), change, step)
             return items
         case list():
-            return [_replace(v, _below(patterns, str(i)), change, f"{pointer}/{i}") for i, v in enumerate(value)]
+            return [
+                _replace(v, _inner_patterns(patterns, str(i)), change, f"{pointer}/{i}") for i, v in enumerate(value)
+            ]
         case _:
             return value
 
 
-def _below(patterns: list[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
+def _inner_patterns(patterns: list[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
     return [pattern[1:] for pattern in patterns if pattern[0] in (name, "*")]
 
 
@@ -487,14 +496,14 @@ def _hide(pointer: str, value: object, key: bytes, found: set[str]) -> object:
     if value is None:
         return None
     found.add(pointer)
-    return {SECRET: fingerprint(value, key)}
+    return {SECRET_MARKER: fingerprint(value, key)}
 
 
-def _collect(stored: Args, spec: ToolSpec, key: bytes) -> dict[str, object]:
+def _secrets_by_fingerprint(stored: Args, spec: ToolSpec, key: bytes) -> dict[str, object]:
     secrets: dict[str, object] = {}
 
     def note(_: str, value: object) -> None:
         secrets[fingerprint(value, key)] = value
 
-    _replace(stored, [_steps(pointer) for pointer in spec.secret], note)
+    _replace(stored, [_pointer_parts(pointer) for pointer in spec.secret], note)
     return secrets

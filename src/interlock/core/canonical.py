@@ -58,9 +58,9 @@ def canonical_args(args: Mapping[str, object]) -> bytes:
     return canonical(args)
 
 
-def parse(data: bytes | str, most: int = MAX_BYTES) -> object:
+def parse_json(data: bytes | str, most: int = MAX_BYTES) -> object:
     """Reads JSON strictly; size and depth are checked before the parser sees a byte."""
-    raw = _encoded(data)
+    raw = _to_bytes(data)
     if len(raw) > most:
         raise InvalidRequest(f"The body takes {len(raw):,} bytes; at most {most:,} are accepted.")
     _check_depth(raw)
@@ -80,7 +80,7 @@ def plain_json(value: object) -> str:
     return "".join(_encode_plain(value, 0))
 
 
-def read(data: bytes) -> object:
+def read_canonical(data: bytes) -> object:
     """Reads bytes that `canonical` made: they need no second check."""
     return json.loads(data.decode())  # of bytes it would guess the encoding first
 
@@ -94,8 +94,8 @@ def _text(value: object, depth: int) -> str:
     if type(value) is str:
         return _string(value)
     if type(value) is dict:
-        return _object(value, _deeper(depth))
-    return _other(value, depth)
+        return _object(value, _next_depth(depth))
+    return _other_value(value, depth)
 
 
 def _string(value: str) -> str:
@@ -104,7 +104,7 @@ def _string(value: str) -> str:
     return encode_basestring(value)
 
 
-def _other(value: object, depth: int) -> str:  # noqa: C901  one case for each JSON type
+def _other_value(value: object, depth: int) -> str:  # noqa: C901  one case for each JSON type
     match value:
         case str():
             return _string(value)
@@ -119,9 +119,9 @@ def _other(value: object, depth: int) -> str:  # noqa: C901  one case for each J
         case float():
             return _float(value)
         case Mapping():
-            return _object(value, _deeper(depth))
+            return _object(value, _next_depth(depth))
         case list() | tuple():
-            deeper = _deeper(depth)
+            deeper = _next_depth(depth)
             return f"[{','.join([_text(item, deeper) for item in value])}]"
         case _:
             raise InvalidRequest(f"A value of type {type(value).__name__} has no JSON form.")
@@ -147,7 +147,7 @@ def _utf16(key: str) -> bytes:
     return key.encode("utf-16-be", "surrogatepass")
 
 
-def _deeper(depth: int) -> int:
+def _next_depth(depth: int) -> int:
     if depth > MAX_DEPTH:
         raise InvalidRequest(f"The value is nested deeper than {MAX_DEPTH} levels.")
     return depth + 1
@@ -183,7 +183,7 @@ def _scientific(text: str) -> str:
     return f"{sign}{digits[0]}{fraction}e{point - 1:+d}"
 
 
-def _encoded(data: bytes | str) -> bytes:
+def _to_bytes(data: bytes | str) -> bytes:
     if isinstance(data, bytes):
         return data
     try:
@@ -203,12 +203,12 @@ def _check_depth(raw: bytes) -> None:
         mark = token.group()[:1]
         if mark in b"[{":
             depth += 1
-            _deeper(depth)
+            _next_depth(depth)
         elif mark in b"]}":
             depth -= 1
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         names = Counter(name for name, _ in pairs)
@@ -216,29 +216,32 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if not isfinite(number):
         raise InvalidRequest(f"The number {text[:40]} is too large.")
     return number
 
 
-def _exact(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text.lstrip("-")) > MAX_DIGITS:
         raise InvalidRequest(f"A number has more than {MAX_DIGITS} digits.")
     return int(text)
 
 
-def _no_constant(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise InvalidRequest(f"{text} is not JSON.")
 
 
-def _no_form(value: object) -> object:
+def _reject_type(value: object) -> object:
     raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
 
 
 # What JSONEncoder makes anew at every call: without circles, sorted, without blanks, not only ASCII.
-_encode_plain = c_make_encoder(None, _no_form, encode_basestring, None, ":", ",", True, False, True)
+_encode_plain = c_make_encoder(None, _reject_type, encode_basestring, None, ":", ",", True, False, True)
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=_finite, parse_int=_exact, parse_constant=_no_constant
+    object_pairs_hook=_reject_duplicates,
+    parse_float=_parse_float,
+    parse_int=_parse_integer,
+    parse_constant=_reject_constant,
 )

@@ -13,10 +13,10 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 
 Level = Literal["alarm", "note"]
-_Spot = tuple[str, str, object]  # pointer (on the stack: the parent's), name, value
-_Odd = tuple[str, Level, str]  # kind, level, message
+_Argument = tuple[str, str, object]  # pointer (on the stack: the parent's), name, value
+_Anomaly = tuple[str, Level, str]  # kind, level, message
 
-LONG: Final = 2_000  # characters; above that a person sees head, tail, length and digest
+LONG_TEXT: Final = 2_000  # characters; above that a person sees head, tail, length and digest
 _BLANK_RUN: Final = 200  # white space in a row that pushes what follows off a screen
 _BLANK_LINES: Final = 20
 _POINTERS: Final = 1 << 26  # characters of all pointers of a card together
@@ -35,7 +35,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CardField:
     """One argument at any depth; `length` counts a scalar's characters and a container's members."""
 
     pointer: str  # exact, for machines: the only text here that is not made visible
@@ -55,7 +55,7 @@ class Card:
     tool: str
     sentence: str
     facts: tuple[tuple[str, str], ...]
-    fields: tuple[Field, ...]
+    fields: tuple[CardField, ...]
     findings: tuple[Finding, ...]
     preview: str = ""
     agent_says: str = ""
@@ -63,15 +63,15 @@ class Card:
     agent_preview: str = ""
 
 
-def find(
+def find_findings(
     args: Mapping[str, object], known: frozenset[str] | None = None, secrets: frozenset[str] = frozenset()
 ) -> tuple[Finding, ...]:
     """In document order, one per kind and pointer; `known` are the only names allowed, secrets are not looked into."""
-    if _plain(args) and (known is None or args.keys() <= known) and _weigh(args, 0) < _POINTERS // 2:
+    if _is_plain(args) and (known is None or args.keys() <= known) and _pointers_size(args, 0) < _POINTERS // 2:
         return ()
     found: dict[str, Finding] = {}
     for pointer, name, value in _walk(args, secrets):
-        for kind, level, message in _look_at(name, value, known if pointer.count("/") == 1 else None):
+        for kind, level, message in _argument_anomalies(name, value, known if pointer.count("/") == 1 else None):
             new = Finding(f"{kind}:{pointer}", kind, level, pointer, message)
             old = found.setdefault(new.id, new)
             if old is not new:  # a name and its value, odd in the same way, are one finding; "alarm" < "note"
@@ -111,7 +111,7 @@ def visible(text: str) -> str:
     return text.translate({ord(ch): _escape(ch) for ch in hidden}) if hidden else text
 
 
-def as_written(shown: str) -> str:
+def unescape_visible(shown: str) -> str:
     """The inverse of `visible`."""
     return _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else _SHORT[found[0]], shown)
 
@@ -124,41 +124,41 @@ def head_and_tail(text: str, limit: int = 400) -> tuple[str, str]:
     return text[:start], text[end:]
 
 
-def risk_of(effect: str, priority: str) -> str:
+def risk_level(effect: str, priority: str) -> str:
     """An effect that nobody declared counts as a write."""
     if effect == "destructive" or priority == "high":
         return "high"
     return "low" if effect == "read" else "medium"
 
 
-def _plain(value: object) -> bool:
+def _is_plain(value: object) -> bool:
     """The hot path: printable ASCII of moderate length can hold no finding but a run of spaces."""
     match value:
         case str():
             size = len(value)
-            short = size <= _BLANK_RUN or (size <= LONG and _FAR not in value)
+            short = size <= _BLANK_RUN or (size <= LONG_TEXT and _LONG_BLANKS not in value)
             return short and value.isascii() and value.isprintable()
         case int() | float() | None:
             return True
         case dict():
             parts = [*value, *value.values()]
             texts = [part for part in parts if type(part) is str]
-            if _plain("".join(texts)):  # else one of them is not, or they are long together
+            if _is_plain("".join(texts)):  # else one of them is not, or they are long together
                 parts = [part for part in parts if type(part) is not str] if len(texts) < len(parts) else []
-            return all(map(_plain, parts))
+            return all(map(_is_plain, parts))
         case list():
-            return all(map(_plain, value))
+            return all(map(_is_plain, value))
         case _:
             return False
 
 
-def _weigh(value: Mapping[str, object] | list[object], prefix: int) -> int:
+def _pointers_size(value: Mapping[str, object] | list[object], prefix: int) -> int:
     """About how many characters the pointers inside have: what passes here passes `make_card` too."""
     match value:
         case list():
-            inner = (_weigh(v, prefix + 7) for v in value if isinstance(v, (list, dict)))
+            inner = (_pointers_size(v, prefix + 7) for v in value if isinstance(v, (list, dict)))
         case _:
-            inner = (_weigh(v, prefix + len(k) + 1) for k, v in value.items() if isinstance(v, (list, dict)))
+            inner = (_pointers_size(v, prefix + len(k) + 1) for k, v in value.items() if isinstance(v, (list, dict)))
     return prefix * len(value) + sum(inner)
 
 
@@ -167,7 +167,7 @@ class _Secret:
     value: object
 
 
-def _walk(args: Mapping[str, object], secrets: Set[str]) -> Iterator[_Spot]:
+def _walk(args: Mapping[str, object], secrets: Set[str]) -> Iterator[_Argument]:
     """Every member in document order, containers before their members, nothing inside a secret."""
     stack, room = _members("", args), _POINTERS
     while stack:
@@ -181,7 +181,7 @@ def _walk(args: Mapping[str, object], secrets: Set[str]) -> Iterator[_Spot]:
         stack += _members(pointer, value)
 
 
-def _members(parent: str, value: object) -> list[_Spot]:
+def _members(parent: str, value: object) -> list[_Argument]:
     match value:
         case Mapping():
             return [(parent, name, member) for name, member in value.items()][::-1]
@@ -191,15 +191,17 @@ def _members(parent: str, value: object) -> list[_Spot]:
             return []
 
 
-def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> Field:
-    kind, text, length = _shown(value)
-    digest = sha256(str(value).encode(errors="surrogatepass")).hexdigest() if kind == "string" and length > LONG else ""
+def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> CardField:
+    kind, text, length = _shown_value(value)
+    digest = (
+        sha256(str(value).encode(errors="surrogatepass")).hexdigest() if kind == "string" and length > LONG_TEXT else ""
+    )
     # names stand without quotation marks, so spaces at their edges have to be shown
     name = visible(key) if key == key.strip(" ") else visible(key).replace(" ", r"\u{20}")
-    return Field(pointer, name, kind, text, length, digest, findings)
+    return CardField(pointer, name, kind, text, length, digest, findings)
 
 
-def _shown(value: object) -> tuple[str, str, int]:
+def _shown_value(value: object) -> tuple[str, str, int]:
     match value:
         case _Secret({"$secret": str(fingerprint), **others}) if not others:
             return "secret", f"hidden, fingerprint {visible(fingerprint)}", 0
@@ -230,36 +232,36 @@ def _escape(ch: str) -> str:
     return ch.encode("unicode_escape").decode() if ch in "\\\n\r\t" else f"\\u{{{ord(ch):x}}}"
 
 
-def _look_at(name: str, value: object, known: frozenset[str] | None) -> Iterator[_Odd]:
+def _argument_anomalies(name: str, value: object, known: frozenset[str] | None) -> Iterator[_Anomaly]:
     if known is not None and name not in known:
         yield "unknown_argument", "alarm", "The tool declares no argument of this name."
-    for kind, level, what in _odd(name):
+    for kind, level, what in _text_anomalies(name):
         yield kind, "alarm" if kind == "space" else level, f"The name {what}."  # no name needs a fancy space
     if _IMITATION.search(name):
-        yield "lookalike", "alarm", f"The name imitates Latin letters: {_codes(name)}."
-    for kind, level, what in _odd(value):
+        yield "lookalike", "alarm", f"The name imitates Latin letters: {_code_points(name)}."
+    for kind, level, what in _text_anomalies(value):
         yield kind, level, f"The value {what}."
 
 
-def _odd(text: object) -> Iterator[_Odd]:
-    if not isinstance(text, str) or _plain(text):
+def _text_anomalies(text: object) -> Iterator[_Anomaly]:
+    if not isinstance(text, str) or _is_plain(text):
         return
-    kinds = _kinds(text)
+    kinds = _chars_by_kind(text)
     for kind, level, what in _PHRASES:
         if kind in kinds:
-            yield kind.removesuffix("?"), level, f"{what}: {_codes(kinds[kind])}"
-    if gap := _gap(text):
+            yield kind.removesuffix("?"), level, f"{what}: {_code_points(kinds[kind])}"
+    if gap := _blank_run_length(text):
         yield "space", "alarm", f"pushes text out of sight with {gap:,} blank characters in a row"
     if not text.isascii():
-        yield from _odd_letters([word for word in dict.fromkeys(text.split()) if not word.isascii()])
-    if len(text) > LONG:
+        yield from _letter_anomalies([word for word in dict.fromkeys(text.split()) if not word.isascii()])
+    if len(text) > LONG_TEXT:
         yield "long", "note", f"is {len(text):,} characters long: look at its end too"
 
 
-def _kinds(text: str) -> dict[str, list[str]]:
+def _chars_by_kind(text: str) -> dict[str, list[str]]:
     """The characters of each kind, in code point order; those in honest company are left out."""
     kinds: dict[str, list[str]] = {}
-    for ch in sorted(set(_HONEST.sub("", text))):
+    for ch in sorted(set(_HARMLESS_INVISIBLE.sub("", text))):
         kinds.setdefault(_kind(ch), []).append(ch)
     return kinds
 
@@ -280,20 +282,20 @@ def _kind(ch: str) -> str:
             return "right_to_left" if bidirectional(ch) in ("R", "AL") else ""
 
 
-def _gap(text: str) -> int:
+def _blank_run_length(text: str) -> int:
     """The length of the first run of white space that is too long or holds too many blank lines, else 0."""
     runs = (run[0] for run in _WHITE.finditer(text))
     return next((len(run) for run in runs if len(run) > _BLANK_RUN or run.count("\n") > _BLANK_LINES + 1), 0)
 
 
-def _odd_letters(words: list[str]) -> Iterator[_Odd]:
+def _letter_anomalies(words: list[str]) -> Iterator[_Anomaly]:
     text = " ".join(words)
     reasons = [f"{what}: {_quote(text, match)}" for what, pattern in _LOOKALIKES if (match := pattern.search(text))]
     imitation = islice(filter(_imitates, words), 1)
-    reasons += [f'imitates Latin letters: {_codes(word)} in "{visible(word[:60])}"' for word in imitation]
+    reasons += [f'imitates Latin letters: {_code_points(word)} in "{visible(word[:60])}"' for word in imitation]
     # a dotted word may be a file as well, so without suspicion only what stands like a host counts as one
     names = (match[0] for match in (_DOTTED if reasons else _HOST).finditer(text) if not match[0].isascii())
-    hosts = [f"{'may name' if reasons else 'names'} the host {_resolved(name)}" for name in islice(names, _NAMED)]
+    hosts = [f"{'may name' if reasons else 'names'} the host {_punycode_host(name)}" for name in islice(names, _NAMED)]
     if reasons or hosts:
         yield "lookalike" if reasons else "host", "alarm" if reasons else "note", "; it ".join(reasons + hosts)
 
@@ -304,7 +306,7 @@ def _quote(text: str, match: re.Match[str]) -> str:
     word = _NOT_WORD.split(before)[-1] + match[0] + _NOT_WORD.split(after)[0]
     latin = [ch for ch in word if ch.isascii()]
     # the odd ones are the fewer: a Latin e in a Russian word, a Russian one in an English word
-    return f'{_codes(latin if 0 < len(latin) * 2 < len(word) else word)} in "{visible(word[:60])}"'
+    return f'{_code_points(latin if 0 < len(latin) * 2 < len(word) else word)} in "{visible(word[:60])}"'
 
 
 def _imitates(token: str) -> bool:
@@ -317,13 +319,13 @@ def _imitates(token: str) -> bool:
     return any(len(word) >= enough for part in parts for word in _IMITATION.findall(part))
 
 
-def _resolved(host: str) -> str:
+def _punycode_host(host: str) -> str:
     """The name that a resolver asks for."""
     labels = normalize("NFKC", host).lower().split(".")
     return visible(".".join(x if x.isascii() else "xn--" + x.encode("punycode").decode() for x in labels))
 
 
-def _codes(text: Iterable[str]) -> str:
+def _code_points(text: Iterable[str]) -> str:
     """Distinct characters beyond printable ASCII (or all, if there are none) by code point and name."""
     chars = list(dict.fromkeys(text))
     odd = [ch for ch in chars if not ch.isascii() or not ch.isprintable()] or chars
@@ -331,41 +333,41 @@ def _codes(text: Iterable[str]) -> str:
     return ", ".join(f"U+{ord(ch):04X} {name_of(ch, '')}".rstrip() for ch in odd[:_NAMED]) + more
 
 
-def _class(ranges: str) -> str:
+def _char_class(ranges: str) -> str:
     """The inside of a regular expression's [], from code points: look-alikes cannot be told apart as letters."""
     return re.sub(r"\s*([0-9a-f]+)", lambda match: f"\\U{match[1]:0>8}", ranges)
 
 
-_FAR: Final = " " * (_BLANK_RUN + 1)
+_LONG_BLANKS: Final = " " * (_BLANK_RUN + 1)
 _WHITE: Final = re.compile(rf"\s(?<!\s\s)\s{{{_BLANK_LINES},}}+")
 _ESCAPES: Final = re.compile(r"\\u\{(10[0-9a-f]{4}|[0-9a-f]{1,5})\}|\\[\\nrt]")
 _SHORT: Final = {"\\\\": "\\", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
 _ATOMS: Final = re.compile(r"(?:[^\\]++|\\u\{[0-9a-f]++\}|\\[^u])*+")
-_BIDI: Final = re.compile(f"[{_class('61c 200e 200f 202a-202e 2066-2069')}]")
+_BIDI: Final = re.compile(f"[{_char_class('61c 200e 200f 202a-202e 2066-2069')}]")
 # letters, marks and symbols by category, and yet nothing to see
 _BLANK: Final = re.compile(
-    f"[{_class('34f 115f 1160 17b4 17b5 180b-180f 2800 3164 fe00-fe0f ffa0 fffc 16fe4 1d159 e0100-e01ef')}]"
+    f"[{_char_class('34f 115f 1160 17b4 17b5 180b-180f 2800 3164 fe00-fe0f ffa0 fffc 16fe4 1d159 e0100-e01ef')}]"
 )
 # French, and every browser that formats a price for it, uses the first two; Japanese names have the third
 _USUAL_SPACES: Final = frozenset("\u00a0\u202f\u3000")
-_PICTURE: Final = _class("203c 2049 20e3 2300-23ff 24c2 25a0-27bf 2934 2935 2b00-2bff 3030 303d 1f000-1faff")
-_SIGN: Final = _class("a9 ae 2122 2139 2194-21aa")  # a picture only when a variation selector follows
+_PICTURE: Final = _char_class("203c 2049 20e3 2300-23ff 24c2 25a0-27bf 2934 2935 2b00-2bff 3030 303d 1f000-1faff")
+_SIGN: Final = _char_class("a9 ae 2122 2139 2194-21aa")  # a picture only when a variation selector follows
 _EMOJI: Final = re.compile(f"[{_PICTURE}]")
 # Unseen and yet ordinary: inside an emoji, in scripts that spell with joiners (Arabic to Sinhala, Tibetan, Burmese,
 # Khmer), in a Windows line end. Tags never are, though three flags are made of them: too good a hiding place.
-_HONEST: Final = re.compile(
+_HARMLESS_INVISIBLE: Final = re.compile(
     rf"[\r\u200c\u200d\ufe0e\ufe0f](?:(?<=[{_PICTURE}{_SIGN}][\ufe0e\ufe0f])|(?<=[0-9#*]\ufe0f)(?=\u20e3)"
     rf"|(?<=[{_PICTURE}\ufe0f]\u200d)(?=[{_PICTURE}{_SIGN}])|(?<=\r)(?=\n)"
     r"|(?<=[\u0620-\u0dff\u0f40-\u109f\u1780-\u17ff][\u200c\u200d])(?![\u200b-\u200f\u2060-\u206f]))"
 )
-_MARK: Final = _class("300-36f 483-489 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f")
-_LATIN: Final = _class("41-5a 61-7a c0-d6 d8-f6 f8-2af 1e00-1eff 2c60-2c7f a722-a7ff ab30-ab64")
-_CYRILLIC: Final = _class("400-481 48a-52f 1c80-1c88 a640-a66e a680-a69d")
+_MARK: Final = _char_class("300-36f 483-489 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f")
+_LATIN: Final = _char_class("41-5a 61-7a c0-d6 d8-f6 f8-2af 1e00-1eff 2c60-2c7f a722-a7ff ab30-ab64")
+_CYRILLIC: Final = _char_class("400-481 48a-52f 1c80-1c88 a640-a66e a680-a69d")
 # Greek but for the letters that units and formulas borrow (kΩ, Δt, μm): those are odd only between Latin ones
-_BORROWED: Final = _class("b5 394 3a3 3a9 3b2 3bb 3bc 3c0 3c6 3c8")
-_GREEK: Final = _class("370-393 395-3a2 3a4-3a8 3aa-3b1 3b3-3ba 3bd-3bf 3c1-3c5 3c7 3c9-3ff 1f00-1fff")
+_BORROWED: Final = _char_class("b5 394 3a3 3a9 3b2 3bb 3bc 3c0 3c6 3c8")
+_GREEK: Final = _char_class("370-393 395-3a2 3a4-3a8 3aa-3b1 3b3-3ba 3bd-3bf 3c1-3c5 3c7 3c9-3ff 1f00-1fff")
 # Armenian, Cherokee, Coptic, Lisu, letter-like signs, Roman numerals, old Mediterranean, mathematical, fullwidth
-_OTHER: Final = _class(
+_OTHER: Final = _char_class(
     "531-588 13a0-13fd ab70-abbf 2c80-2cee a4d0-a4fd 2102 210a-2115 2119-211d 2124 2128 212a 212c-2134 2160-2188"
     " 10280-1034a 10400-1044f 1d400-1d7ff ff21-ff3a ff41-ff5a"
 )
@@ -375,8 +377,8 @@ _MIXED: Final = re.compile(
     rf"|[{_GREEK}]{_WITHIN}[{_LATIN}{_CYRILLIC}{_OTHER}]|[{_OTHER}]{_WITHIN}[{_LATIN}{_CYRILLIC}{_GREEK}]"
     rf"|(?<=[{_LATIN}])[{_BORROWED}](?=[{_LATIN}])"
 )
-_POINT: Final = _class("2024 2044 2215 2236 29f8 3002 a789 fe52 fe6b ff0e ff0f ff20 ff61")
-_PILED_MARKS: Final = re.compile(rf"[{_MARK}]{{4}}|[{_class('334-338 488 489 1abe 20d2-20e2 20e4-20f0')}]")
+_POINT: Final = _char_class("2024 2044 2215 2236 29f8 3002 a789 fe52 fe6b ff0e ff0f ff20 ff61")
+_PILED_MARKS: Final = re.compile(rf"[{_MARK}]{{4}}|[{_char_class('334-338 488 489 1abe 20d2-20e2 20e4-20f0')}]")
 _LOOKALIKES: Final = (
     ("mixes alphabets in one word", _MIXED),
     ("imitates a dot, slash or the like", re.compile(rf"[\u037e\u1fef]|[{_POINT}](?<=[A-Za-z0-9].)(?=[A-Za-z/])")),
@@ -385,11 +387,13 @@ _LOOKALIKES: Final = (
     ("piles up marks or strikes letters through", _PILED_MARKS),
 )
 # Cyrillic, Greek and fullwidth letters that a tired eye takes for Latin ones
-_TWIN: Final = _class(
+_LATIN_LOOKALIKES: Final = _char_class(
     "430 435 43e 440 441 443 445 455 456 458 4bb 4cf 501 51b 51d 405 406 408 410 412 415 41a 41c-41e 420-423 425 4c0"
     " 3b1 3b9 3ba 3bd 3bf 3c1 3c5 3c7 391 392 395-397 399 39a 39c 39d 39f 3a1 3a4 3a5 3a7 ff21-ff3a ff41-ff5a"
 )
-_IMITATION: Final = re.compile(rf"(?<![^\W_])(?<![{_MARK}])[0-9]*+[{_TWIN}][{_TWIN}0-9]*+(?![^\W_])(?![{_MARK}])")
+_IMITATION: Final = re.compile(
+    rf"(?<![^\W_])(?<![{_MARK}])[0-9]*+[{_LATIN_LOOKALIKES}][{_LATIN_LOOKALIKES}0-9]*+(?![^\W_])(?![{_MARK}])"
+)
 _JOINT: Final = re.compile(r"[^\W_][./@:_\\=]+[^\W_]")
 _SEPARATOR: Final = re.compile(r"[/@:\\=]")
 _ASCII_LETTER: Final = re.compile(r"[A-Za-z]")
@@ -400,7 +404,7 @@ _NAME: Final = rf"{_LABEL}{{1,63}}+(?:\.{_LABEL}{{1,63}}+){{1,8}}+"
 _HOST: Final = re.compile(rf"(?:(?<=://)|(?<=@)){_NAME}")
 _DOTTED: Final = re.compile(rf"(?<!{_LABEL})(?<!\.){_NAME}")
 # findings by character: what kind, how loud, what it does; "space?" are the usual ones
-_PHRASES: Final[tuple[_Odd, ...]] = (
+_PHRASES: Final[tuple[_Anomaly, ...]] = (
     ("bidi", "alarm", "turns the direction of the text, so it reads otherwise than it runs"),
     ("invisible", "alarm", "hides characters that cannot be seen"),
     ("control", "alarm", "has control codes, which can rewrite a screen"),

@@ -19,7 +19,7 @@ MAX_MESSAGE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Acknowledgement:
     """What the person had before them; without a digest a decision counts only for unedited, harmless arguments."""
 
     args_sha256: str | None = None
@@ -28,12 +28,12 @@ class Seen:
     comment: str = ""
 
 
-NOTHING_SEEN = Seen()
+NO_ACKNOWLEDGEMENT = Acknowledgement()
 
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    seen: Seen = NOTHING_SEEN
+    seen: Acknowledgement = NO_ACKNOWLEDGEMENT
     kind: Kind = field(default="approve", init=False)
 
 
@@ -42,7 +42,7 @@ class Edit:
     """`args` are the changed arguments: an object, or its canonical bytes."""
 
     args: bytes | Mapping[str, object]
-    seen: Seen = NOTHING_SEEN
+    seen: Acknowledgement = NO_ACKNOWLEDGEMENT
     kind: Kind = field(default="edit", init=False)
 
     @property
@@ -56,14 +56,14 @@ class Respond:
 
     message: str = ""
     answer: object = None
-    seen: Seen = NOTHING_SEEN
+    seen: Acknowledgement = NO_ACKNOWLEDGEMENT
     kind: Kind = field(default="respond", init=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
     reason: str = ""
-    seen: Seen = NOTHING_SEEN
+    seen: Acknowledgement = NO_ACKNOWLEDGEMENT
     kind: Kind = field(default="reject", init=False)
 
 
@@ -88,10 +88,10 @@ class Reviewer:
     @property
     def trace(self) -> dict[str, object]:
         """How they came, for the content of an event."""
-        return traced(self.via, self.credential, self.address)
+        return make_trace(self.via, self.credential, self.address)
 
 
-def traced(via: str, credential: str, address: str) -> dict[str, object]:
+def make_trace(via: str, credential: str, address: str) -> dict[str, object]:
     trace: dict[str, object] = {"via": via}
     if credential:
         trace["credential"] = credential
@@ -100,7 +100,7 @@ def traced(via: str, credential: str, address: str) -> dict[str, object]:
     return trace
 
 
-DIGEST = 64
+DIGEST_LENGTH = 64
 FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason", "comment", "acknowledged"})
 
 
@@ -111,8 +111,8 @@ def read_decision(body: object) -> Decision:
     unknown = sorted(set(map(str, body)) - FIELDS)
     if unknown:
         raise InvalidDecision(f"Unknown field {unknown[0]!r}.", [Problem(f"/{name}", "unknown") for name in unknown])
-    seen = Seen(
-        _text(body, "args_sha256", DIGEST) or None,
+    seen = Acknowledgement(
+        _text(body, "args_sha256", DIGEST_LENGTH) or None,
         _names(body.get("acknowledged", ())),
         _text(body, "reason", MAX_COMMENT),
         _text(body, "comment", MAX_COMMENT),
@@ -123,7 +123,7 @@ def read_decision(body: object) -> Decision:
         case "approve":
             return Approve(seen)
         case "edit":
-            return Edit(_edited(body.get("args")), seen)
+            return Edit(_edited_args(body.get("args")), seen)
         case "respond":
             return _respond(body, seen)
         case "reject":
@@ -132,10 +132,10 @@ def read_decision(body: object) -> Decision:
             raise InvalidDecision(f"The kind is one of {', '.join(KINDS)}.", [Problem("/kind", "unknown kind")])
 
 
-def read_seen(body: object) -> Decision:
+def read_decision_with_digest(body: object) -> Decision:
     """Where the interface has a place for what the person saw: the digest of the arguments is not optional."""
     decision = read_decision(body)
-    if len(decision.seen.args_sha256 or "") != DIGEST:
+    if len(decision.seen.args_sha256 or "") != DIGEST_LENGTH:
         message = (
             "A decision carries args_sha256 of the call as it was seen, which the approval and its card have. "
             "Nothing was decided."
@@ -144,7 +144,7 @@ def read_seen(body: object) -> Decision:
     return decision
 
 
-def _edited(args: object) -> bytes:
+def _edited_args(args: object) -> bytes:
     if not isinstance(args, Mapping):
         raise InvalidDecision("An edit carries the arguments as an object.", [Problem("/args", "not an object")])
     try:
@@ -153,12 +153,12 @@ def _edited(args: object) -> bytes:
         raise InvalidDecision(error.message, [Problem("/args", error.message)]) from None
 
 
-def _respond(body: Mapping[str, object], seen: Seen) -> Respond:
+def _respond(body: Mapping[str, object], seen: Acknowledgement) -> Respond:
     answer = body.get("answer")
     message = _text(body, "message", MAX_MESSAGE)
     if not message and answer is None:
         raise InvalidDecision("A response carries a message or an answer.", [Problem("/message", "missing")])
-    _storable(answer, "answer")
+    _check_storable(answer, "answer")
     return Respond(message, answer, seen)
 
 
@@ -170,11 +170,11 @@ def _text(body: Mapping[str, object], name: str, limit: int) -> str:
         raise InvalidDecision(f"{name} is a text.", [Problem(f"/{name}", "not a text")])
     if len(value) > limit:
         raise InvalidDecision(f"{name} has more than {limit} characters.", [Problem(f"/{name}", "too long")])
-    _storable(value, name)
+    _check_storable(value, name)
     return value
 
 
-def _storable(value: object, name: str) -> None:
+def _check_storable(value: object, name: str) -> None:
     try:
         canonical(value)
     except InvalidRequest as error:

@@ -13,11 +13,11 @@ from shlex import quote
 from typing import NamedTuple, cast
 from unicodedata import category
 
-from interlock.core.call import Args, Shown, ToolSpec
-from interlock.core.canonical import canonical, read
-from interlock.core.card import Finding, find, head_and_tail, visible
+from interlock.core.call import Args, RedactedArgs, ToolSpec
+from interlock.core.canonical import canonical, read_canonical
+from interlock.core.card import Finding, find_findings, head_and_tail, visible
 from interlock.core.ledger.event import Payload
-from interlock.core.masking import masked_text
+from interlock.core.masking import mask_text
 
 MAX_ARGUMENTS = 8  # of a sentence; the card below it has all of them
 MAX_NAME = 60
@@ -48,7 +48,7 @@ _PLAIN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AgentText:
     """A description or a preview of one call, in the words of the agent's program."""
 
     text: str
@@ -57,7 +57,7 @@ class Said:
         return self.text
 
 
-class Words(NamedTuple):
+class CardTexts(NamedTuple):
     """`sentence` and `preview` are the server's or the tool's own, the others the agent's."""
 
     sentence: str
@@ -66,9 +66,9 @@ class Words(NamedTuple):
     agent_preview: str = ""
 
 
-def sentence_of(spec: ToolSpec, shown: Shown) -> str:
+def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
     """A tool's own sentence if it has one that counts, else the server's: what is called, with what."""
-    own = "" if _is_said(spec) else spec.described(shown.value)
+    own = "" if _is_agent_text(spec) else spec.described(shown.value)
     if own:
         return own
     listed = [_argument(name, shown) for name in list(shown.value)[:MAX_ARGUMENTS]]
@@ -77,38 +77,38 @@ def sentence_of(spec: ToolSpec, shown: Shown) -> str:
     return f"Run {_name(spec.name)}: {', '.join(listed)}" if listed else f"Run {_name(spec.name)}"
 
 
-def kept_preview(spec: ToolSpec, args: bytes, shown: Shown, preview: str) -> str:
+def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: str) -> str:
     """What is stored in the place of a preview: the agent's words with a mark, without the secrets in them."""
-    if not _is_said(spec):
+    if not _is_agent_text(spec):
         return f" {preview}" if preview.startswith(_MARK) else preview
     described = spec.sentence(shown.value) if spec.describe else ""
     said = {"description": described, "preview": preview}
-    kept = {name: masked_text(text, args, shown.data) for name, text in said.items() if text}
+    kept = {name: mask_text(text, args, shown.data) for name, text in said.items() if text}
     return _MARK + canonical(kept).decode() if kept else ""
 
 
-def words_of(spec: ToolSpec, payload: Payload, shown: Shown) -> Words:
+def card_texts(spec: ToolSpec, payload: Payload, shown: RedactedArgs) -> CardTexts:
     """What is stored, told apart. A row from before the mark may have the agent's description as its sentence."""
     sentence, preview = payload.sentence or "", payload.preview or ""
     if preview.startswith(_MARK):
-        said = cast(dict[str, str], read(preview.removeprefix(_MARK).encode()))
-        return Words(sentence, "", said.get("description", ""), said.get("preview", ""))
+        said = cast(dict[str, str], read_canonical(preview.removeprefix(_MARK).encode()))
+        return CardTexts(sentence, "", said.get("description", ""), said.get("preview", ""))
     if not spec.declared or not sentence:
-        return Words(sentence, preview)
-    own = sentence_of(spec, shown)
+        return CardTexts(sentence, preview)
+    own = call_sentence(spec, shown)
     described = "" if sentence in (own, ToolSpec(spec.name).sentence({})) else sentence
-    return Words(own, "", described, preview)
+    return CardTexts(own, "", described, preview)
 
 
-def findings_in(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple[Finding, ...]:
+def call_findings(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple[Finding, ...]:
     """Of arguments as people see them; one alarm for all that nobody but the agent's program calls secret."""
-    return find(value, spec.known_arguments, secrets) + _hidden_by_agent(spec, secrets)
+    return find_findings(value, spec.known_arguments, secrets) + _hidden_by_agent(spec, secrets)
 
 
 def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, ...]:
     if not spec.declared or not secrets:
         return ()
-    names = [_cut(visible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
+    names = [_shorten(visible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
     more = [f"{len(names) - MAX_NAMED:,} more"] if len(names) > MAX_NAMED else []
     many = f"{len(names):,} argument{'' if len(names) == 1 else 's'}"
     message = f"The agent hides {many} from you: {', '.join(names[:MAX_NAMED] + more)}."
@@ -117,10 +117,10 @@ def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, 
 
 def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:
     """For cards and forms. Titles, descriptions, formats and the like count only where somebody vouches for them."""
-    return _bare(spec.schema) if spec.declared and spec.schema is not None else spec.schema
+    return _strip_annotations(spec.schema) if spec.declared and spec.schema is not None else spec.schema
 
 
-def unvouched(spec: ToolSpec, effect: str, rules: Callable[[str], Sequence[object]]) -> str:
+def declared_effect_hint(spec: ToolSpec, effect: str, rules: Callable[[str], Sequence[object]]) -> str:
     """What an admin can do, where other `rules` than here would match by an effect that is only declared."""
     if effect or not (spec.declared and spec.effect):
         return ""
@@ -130,7 +130,7 @@ def unvouched(spec: ToolSpec, effect: str, rules: Callable[[str], Sequence[objec
     return f" That {spec.name} is a {spec.effect} is only declared by its agent. {_how_to_pin(spec)}"
 
 
-def unknown_tool(tool: str, spec: ToolSpec) -> str:
+def unknown_tool_reason(tool: str, spec: ToolSpec) -> str:
     return f"{tool} is not a known tool.{f' {_how_to_pin(spec)}' if spec.declared else ''}"
 
 
@@ -139,11 +139,11 @@ def _how_to_pin(spec: ToolSpec) -> str:
     return f"An admin can pin it: interlock tools pin {quote(spec.name)} --effect EFFECT"
 
 
-def _is_said(spec: ToolSpec) -> bool:
-    return spec.declared or isinstance(spec.describe, Said) or isinstance(spec.preview, Said)
+def _is_agent_text(spec: ToolSpec) -> bool:
+    return spec.declared or isinstance(spec.describe, AgentText) or isinstance(spec.preview, AgentText)
 
 
-def _argument(name: str, shown: Shown) -> str:
+def _argument(name: str, shown: RedactedArgs) -> str:
     pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
     return f"{_name(name)} = {'(hidden)' if pointer in shown.secrets else _value(shown.value[name])}"
 
@@ -167,29 +167,29 @@ def _quoted(text: str, limit: int) -> str:
     return f'"{head}"' if len(text) <= limit else f'"{head}"… ({len(text):,} characters)'
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     head, tail = head_and_tail(text, MAX_NAME)
     return f"{head}…{tail}" if tail else head
 
 
-def _bare(schema: object) -> Mapping[str, object]:
+def _strip_annotations(schema: object) -> Mapping[str, object]:
     found: dict[str, object] = {}
     for word, value in cast(Mapping[str, object], schema).items():
         if word in _PLAIN:
             found[word] = value
         elif word in _NESTED | _LISTS | _NAMED:
-            found[word] = _inner(word, value)
+            found[word] = _strip_inner(word, value)
     return found
 
 
-def _inner(word: str, value: object) -> object:
+def _strip_inner(word: str, value: object) -> object:
     """`items` and `dependentSchemas` were lists and mixtures once; what is no schema stays what it is."""
     match value:
         case Mapping() if word in _NAMED:
-            return {name: _inner("", each) for name, each in value.items()}
+            return {name: _strip_inner("", each) for name, each in value.items()}
         case Mapping():
-            return _bare(value)
+            return _strip_annotations(value)
         case list():
-            return [_inner("", each) for each in value]
+            return [_strip_inner("", each) for each in value]
         case _:
             return value

@@ -145,7 +145,7 @@ class Expired(Error):
     code, status = "expired", 410
 
 
-TOO_LATE = (AlreadyDecided, Expired)  # what somebody is told who comes after the decision
+ALREADY_DECIDED_ERRORS = (AlreadyDecided, Expired)  # what somebody is told who comes after the decision
 
 
 class InvalidDecision(Error):

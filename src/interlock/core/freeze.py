@@ -12,17 +12,17 @@ from typing import Literal, NamedTuple, assert_never, get_args
 
 from interlock.core._fast import moved
 from interlock.core.approval.approval import Approval
-from interlock.core.approval.execute import ATTEMPT
-from interlock.core.call import MAX_NAME, ToolCall, caller_of
+from interlock.core.approval.execute import START_TOKEN_PREFIX
+from interlock.core.call import MAX_NAME, ToolCall, stored_caller
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Frozen, InvalidRequest
-from interlock.core.ledger.event import TIME, Change, Event, Moment
-from interlock.core.names import fits, fold, fold_pattern
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
+from interlock.core.names import fold, fold_pattern, matches_pattern
 
 Scope = Literal["workspace", "agent", "key", "tool"]
 SCOPES: tuple[str, ...] = get_args(Scope)
-ANY = "*"  # in place of an agent: every name there is
-SUSPENDED = frozenset({"pending", "approved", "rejected"})  # what has a deadline of its own
+ANY_AGENT = "*"  # in place of an agent: every name there is
+DEFERRABLE_STATUSES = frozenset({"pending", "approved", "rejected"})  # what has a deadline of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Freeze:
         return f"the {self.scope} {self.name}" if self.name else f"the workspace {self.workspace}"
 
 
-class Target(NamedTuple):
+class FreezeTarget(NamedTuple):
     """What a freeze may cover: the agents of a call, the id of the key that it came with, if any, and its tool."""
 
     workspace: str
@@ -69,25 +69,25 @@ class Target(NamedTuple):
         return self.earlier_keys | {self.key} if self.key else self.earlier_keys
 
 
-def target_of(approval: Approval, key: str = "") -> Target:
+def approval_target(approval: Approval, key: str = "") -> FreezeTarget:
     """`key` is the one with which somebody wants to start it."""
-    subject, caller = approval.subject, caller_of(approval.subject)
+    subject, caller = approval.subject, stored_caller(approval.subject)
     if caller is None:
-        return Target(subject.workspace, subject.path, key, subject.tool)
+        return FreezeTarget(subject.workspace, subject.path, key, subject.tool)
     earlier = frozenset({caller.credential, caller.root} - {""})
-    return Target(subject.workspace, subject.path + caller.agents, key, subject.tool, earlier)
+    return FreezeTarget(subject.workspace, subject.path + caller.agents, key, subject.tool, earlier)
 
 
-def target_of_call(call: ToolCall) -> Target:
+def call_target(call: ToolCall) -> FreezeTarget:
     if call.caller is None:
-        return Target(call.workspace, call.path, "", call.tool)
+        return FreezeTarget(call.workspace, call.path, "", call.tool)
     earlier = frozenset({call.caller.root} - {""})
-    return Target(call.workspace, call.path + call.caller.agents, call.key, call.tool, earlier)
+    return FreezeTarget(call.workspace, call.path + call.caller.agents, call.key, call.tool, earlier)
 
 
-def key_of(runner: str) -> str:
+def runner_key_id(runner: str) -> str:
     """The id of the key with which a start came over HTTP; empty for other runners."""
-    return runner.removeprefix(ATTEMPT).partition(":")[0] if runner.startswith(ATTEMPT) else ""
+    return runner.removeprefix(START_TOKEN_PREFIX).partition(":")[0] if runner.startswith(START_TOKEN_PREFIX) else ""
 
 
 def make(draft: Freeze, open_now: Iterable[Freeze], moment: Moment) -> Change[Freeze]:
@@ -122,7 +122,7 @@ def check(draft: Freeze) -> None:
         raise InvalidRequest(f"Say why, in up to {MAX_COMMENT} characters: everybody who is stopped is told.")
 
 
-def covers(freeze: Freeze, target: Target) -> bool:
+def covers(freeze: Freeze, target: FreezeTarget) -> bool:
     """Names are compared folded: a brake that another spelling escapes is none."""
     if freeze.workspace != target.workspace:
         return False
@@ -134,34 +134,36 @@ def covers(freeze: Freeze, target: Target) -> bool:
         case "key":
             return freeze.name in target.keys or not target.keys.isdisjoint(freeze.keys)
         case "tool":
-            return fits(fold(target.tool), fold_pattern(freeze.name))
+            return matches_pattern(fold(target.tool), fold_pattern(freeze.name))
         case _:
             assert_never(freeze.scope)
 
 
-def stopping(freezes: Iterable[Freeze], target: Target) -> Freeze | None:
+def find_active_freeze(freezes: Iterable[Freeze], target: FreezeTarget) -> Freeze | None:
     """The first freeze that lets nothing like this start."""
     return next((freeze for freeze in freezes if freeze.is_on and covers(freeze, target)), None)
 
 
-def refusal(freeze: Freeze) -> str:
+def freeze_message(freeze: Freeze) -> str:
     """What is told to those whom it stops."""
     return f"Frozen by {freeze.by} ({freeze.what}): {freeze.reason}"
 
 
-def error_of(freeze: Freeze, approval_id: str) -> Frozen:
-    message = f"{refusal(freeze)} Nothing in its scope starts until an admin releases it; then start this call again."
+def frozen_error(freeze: Freeze, approval_id: str) -> Frozen:
+    message = (
+        f"{freeze_message(freeze)} Nothing in its scope starts until an admin releases it; then start this call again."
+    )
     return Frozen(message, approval_id=approval_id, freeze_id=freeze.id, reason=freeze.reason)
 
 
-def defer(approval: Approval, freezes: Iterable[Freeze], moment: Moment) -> Change[Approval]:
+def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Moment) -> Change[Approval]:
     """Moves the deadlines by the time for which freezes held them up; without events if that is none."""
     resumable = approval.status == "running" and approval.subject.idempotent
-    if approval.status not in SUSPENDED and not resumable:
+    if approval.status not in DEFERRABLE_STATUSES and not resumable:
         return Change(approval)
-    target = target_of(approval)
+    target = approval_target(approval)
     spans = [(each.at, each.released_at or moment.now) for each in freezes if covers(each, target)]
-    by = _frozen_time(spans, max(approval.created_at, approval.deferred_until), moment.now) if spans else 0
+    by = _covered_time(spans, max(approval.created_at, approval.deferred_until), moment.now) if spans else 0
     if not by:
         return Change(approval)
     later = moved(
@@ -172,10 +174,10 @@ def defer(approval: Approval, freezes: Iterable[Freeze], moment: Moment) -> Chan
         deferred_until=moment.now,
     )
     data = {"by": by, "expires_at": later.expires_at, "start_by": later.start_by}
-    return Change(later, (Event("deferred", TIME, data, approval.id),))
+    return Change(later, (Event("deferred", SYSTEM_ACTOR, data, approval.id),))
 
 
-class ReadEntries:
+class ReadEntryLimiter:
     """How many refused reads get an entry of their own: a flood of them must not fill the ledger."""
 
     A_MINUTE = 60
@@ -191,7 +193,7 @@ class ReadEntries:
         return self._count <= self.A_MINUTE
 
 
-def _frozen_time(spans: list[tuple[int, int]], since: int, now: int) -> int:
+def _covered_time(spans: list[tuple[int, int]], since: int, now: int) -> int:
     """How much of the time from `since` to `now` the spans cover together."""
     total, reached = 0, since
     for begin, end in sorted(spans):

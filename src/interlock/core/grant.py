@@ -11,20 +11,20 @@ from functools import cached_property
 from typing import Literal
 
 from interlock.core import names
-from interlock.core.approval.vote import DECIDERS
+from interlock.core.approval.vote import DECIDING_ROLES
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
 from interlock.core.canonical import MAX_DIGITS, canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
-from interlock.core.ledger.event import TIME, Change, Event, Moment
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
 from interlock.core.ledger.expected_tables import scope_sha256
 from interlock.core.names import fold
-from interlock.core.policy.policy import Ask, Condition, facts_of, folded_facts
+from interlock.core.policy.policy import Ask, Condition, call_facts, folded_facts
 
 MAX_TERM = 366 * 24 * 3_600_000
 MAX_USES = 10**9
-NOT_PEOPLE = frozenset({"", TIME, "policy"})  # actors of the record; agents and runners have a prefix
-State = Literal["active", "revoked", "used up", "expired"]
+RESERVED_ACTORS = frozenset({"", SYSTEM_ACTOR, "policy"})  # actors of the record; agents and runners have a prefix
+GrantState = Literal["active", "revoked", "used up", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Grant:
 
     @property
     def budget_left(self) -> str | None:
-        return left_of(self.budget, self.spent) if self.budget else None
+        return remaining_budget(self.budget, self.spent) if self.budget else None
 
 
-Compile = Callable[[str], Condition]
+CompileCondition = Callable[[str], Condition]
 
 
 def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
@@ -71,7 +71,7 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
     _check_scope(draft)
     _check_limits(draft, moment.now)
     who = replace(draft, created_by=maker.name, teams=maker.teams, role=maker.role, created_at=moment.now)
-    budget = read_budget(draft.budget) if draft.budget else ""
+    budget = parse_budget(draft.budget) if draft.budget else ""
     grant = replace(who, uses=0, revoked_at=None, budget=budget, spent="0")
     data = {
         "grant": grant.id,
@@ -88,16 +88,16 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
     return Change(grant, (Event("granted", maker.name, data, "", content),))
 
 
-def fits(draft: Grant, spec: ToolSpec) -> None:
+def check_budget_argument(draft: Grant, spec: ToolSpec) -> None:
     """Says no to a budget that could never be counted with this tool; every call would be asked about."""
     if not draft.budget_of:
         return
-    first = steps_of(draft.budget_of)[0]
+    first = pointer_parts(draft.budget_of)[0]
     known = spec.known_arguments
     if known is not None and first not in known:
         there = ", ".join(sorted(known)) or "none"
         raise InvalidRequest(f"{spec.name} has no argument {first!r} to count for a budget. There are: {there}.")
-    if any(_hides(pointer, draft.budget_of) for pointer in spec.secret):
+    if any(_is_secret(pointer, draft.budget_of) for pointer in spec.secret):
         raise InvalidRequest(f"{draft.budget_of!r} of {spec.name} is secret: a sum would tell it. Limit the uses.")
 
 
@@ -114,17 +114,17 @@ def revoke(grant: Grant, by: Reviewer, moment: Moment, reason: str = "") -> Chan
 
 def use(grant: Grant, amounts: Amounts, moment: Moment) -> Grant:
     """Checked again inside the transaction: of two that want the last use, or the rest of the budget, one wins."""
-    if not usable(grant, moment.now) or moment.behind or not affords(grant, amounts):
+    if not is_usable(grant, moment.now) or moment.behind or not has_budget_for(grant, amounts):
         raise Conflict("The grant is used up, expired or revoked.", grant_id=grant.id)
     amount = amounts.at(grant.budget_of) if grant.budget else None
-    return replace(grant, uses=grant.uses + 1, spent=added(grant.spent, amount or Decimal(0)))
+    return replace(grant, uses=grant.uses + 1, spent=add_amount(grant.spent, amount or Decimal(0)))
 
 
-def usable(grant: Grant, now: int) -> bool:
+def is_usable(grant: Grant, now: int) -> bool:
     return state_at(grant, now) == "active"
 
 
-def state_at(grant: Grant, now: int) -> State:
+def state_at(grant: Grant, now: int) -> GrantState:
     """By the clock: nothing is written when a grant ends by itself."""
     if grant.revoked_at is not None:
         return "revoked"
@@ -134,12 +134,12 @@ def state_at(grant: Grant, now: int) -> State:
     return "active" if now < grant.expires_at else "expired"
 
 
-def affords(grant: Grant, amounts: Amounts) -> bool:
+def has_budget_for(grant: Grant, amounts: Amounts) -> bool:
     """A call whose amount cannot be counted, or is more than what is left, is not covered."""
     if not grant.budget:
         return True
     amount = amounts.at(grant.budget_of)
-    return amount is not None and within(amount, grant.budget, grant.spent)
+    return amount is not None and fits_budget(amount, grant.budget, grant.spent)
 
 
 def covers(
@@ -147,7 +147,7 @@ def covers(
     call: ToolCall,
     spec: ToolSpec,
     terms: Ask,
-    compile_condition: Compile,
+    compile_condition: CompileCondition,
     now: int,
     effect: str | None = None,
 ) -> bool:
@@ -161,30 +161,32 @@ def covers_all(
     effects: Sequence[str],
     spec: ToolSpec,
     terms: Ask,
-    compile_condition: Compile,
+    compile_condition: CompileCondition,
     now: int,
 ) -> bool:
     """Whether it covers a call in every way that the call can be read."""
-    meant = all(means(grant, call, spec, terms, now) for call in calls)
-    return meant and (not grant.when or holds(grant.when, calls, effects, compile_condition))
+    meant = all(covers_scope(grant, call, spec, terms, now) for call in calls)
+    return meant and (not grant.when or condition_holds(grant.when, calls, effects, compile_condition))
 
 
-def means(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: int) -> bool:
+def covers_scope(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: int) -> bool:
     """Whether it covers such a call if its condition holds.
 
     A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve.
     """
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
     path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
-    scope = same and all(names.fits(agent, grant.agent) for agent in path)
-    return scope and usable(grant, now) and "approve" in terms.decisions and _may_approve(grant, call, terms)
+    scope = same and all(names.matches_pattern(agent, grant.agent) for agent in path)
+    return scope and is_usable(grant, now) and "approve" in terms.decisions and _may_approve(grant, call, terms)
 
 
-def holds(when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: Compile) -> bool:
+def condition_holds(
+    when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: CompileCondition
+) -> bool:
     """The condition of a grant, for a call in every way that it can be read."""
     try:
         condition = compile_condition(when)
-        ways = (facts_of(call, effect) for call in calls for effect in effects)
+        ways = (call_facts(call, effect) for call in calls for effect in effects)
         return all(condition(facts) is True and condition(folded_facts(facts)) is True for facts in ways)
     except Exception:  # noqa: BLE001  a condition in doubt covers nothing
         return False
@@ -196,12 +198,12 @@ def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
     if "requester" in terms.exclude and fold(grant.created_by) == fold(call.requester):
         return False
     approvers = terms.stages[0].approvers
-    return grant.role in DECIDERS if approvers is None else approvers.include(grant.created_by, grant.teams)
+    return grant.role in DECIDING_ROLES if approvers is None else approvers.include(grant.created_by, grant.teams)
 
 
 def _check_maker(maker: Reviewer) -> None:
-    ours = maker.name in NOT_PEOPLE or maker.name.startswith(("agent:", "attempt:", "runner:"))
-    if ours or maker.role not in DECIDERS:
+    ours = maker.name in RESERVED_ACTORS or maker.name.startswith(("agent:", "attempt:", "runner:"))
+    if ours or maker.role not in DECIDING_ROLES:
         raise Forbidden("Only reviewers and admins can make a grant: people, never a program.")
 
 
@@ -220,12 +222,12 @@ def _check_limits(draft: Grant, now: int) -> None:
     if bool(draft.budget) != bool(draft.budget_of):
         raise InvalidRequest("A budget takes two: the most that may be spent, and the argument that is counted.")
     _check_text("What a budget counts", draft.budget_of, MAX_NAME)
-    if "*" in steps_of(draft.budget_of):
+    if "*" in pointer_parts(draft.budget_of):
         raise InvalidRequest("A budget counts one number of a call: its place has no '*'.")
 
 
-def _hides(secret: str, place: str) -> bool:
-    pattern, steps = steps_of("/" + secret.removeprefix("/")), steps_of(place)
+def _is_secret(secret: str, place: str) -> bool:
+    pattern, steps = pointer_parts("/" + secret.removeprefix("/")), pointer_parts(place)
     return len(pattern) <= len(steps) and all(p in (step, "*") for p, step in zip(pattern, steps, strict=False))
 
 
@@ -249,7 +251,7 @@ class Amounts:
     def at(self, place: str) -> Decimal | None:
         """The amount at a JSON pointer or under a plain name; None where there is none that can be counted."""
         found = self._value
-        for step in steps_of(place):
+        for step in pointer_parts(place):
             # Not into lists: the amounts beside the one that was meant would go uncounted.
             found = found.get(step) if isinstance(found, Mapping) else None
         return found if isinstance(found, Decimal) and found >= 0 else None
@@ -259,42 +261,42 @@ class Amounts:
         return json.loads(self.shown, parse_int=Decimal, parse_float=Decimal)
 
 
-def steps_of(place: str) -> tuple[str, ...]:
+def pointer_parts(place: str) -> tuple[str, ...]:
     """`/a/b` as in RFC 6901, or one plain name."""
     if not place.startswith("/"):
         return (place,)
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in place[1:].split("/"))
 
 
-def read_budget(text: str) -> str:
+def parse_budget(text: str) -> str:
     """The one spelling of a budget that a person wrote."""
     if _NUMBER.fullmatch(text) is None or Decimal(text) == 0:
         raise InvalidRequest(
             f"A budget is a number above 0, such as 500 or 99.50, of at most {MAX_DIGITS} digits; not {text[:50]!r}."
         )
-    return plain(Decimal(text))
+    return format_amount(Decimal(text))
 
 
-def left_of(budget: str, spent: str) -> str:
-    return plain(_exact().subtract(Decimal(budget), Decimal(spent)))
+def remaining_budget(budget: str, spent: str) -> str:
+    return format_amount(_exact_context().subtract(Decimal(budget), Decimal(spent)))
 
 
-def within(amount: Decimal, budget: str, spent: str) -> bool:
+def fits_budget(amount: Decimal, budget: str, spent: str) -> bool:
     try:
-        return _exact().add(Decimal(spent), amount) <= Decimal(budget)
+        return _exact_context().add(Decimal(spent), amount) <= Decimal(budget)
     except ArithmeticError:  # a sum that cannot be made exactly, or a row that is no number, is within nothing
         return False
 
 
-def added(spent: str, amount: Decimal) -> str:
-    return plain(_exact().add(Decimal(spent), amount))
+def add_amount(spent: str, amount: Decimal) -> str:
+    return format_amount(_exact_context().add(Decimal(spent), amount))
 
 
-def plain(number: Decimal) -> str:
+def format_amount(number: Decimal) -> str:
     """Digits alone, without an exponent or trailing zeros, so that equal numbers are equal texts."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _exact() -> Context:
+def _exact_context() -> Context:
     return Context(prec=PRECISION, traps=[Inexact])

@@ -16,15 +16,15 @@ from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, RecentSignInRequired
-from interlock.core.ledger.event import TIME
+from interlock.core.ledger.event import SYSTEM_ACTOR
 
 AGENT = "agent"
 ADMIN = "admin"
 ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
-OURS = frozenset({TIME, "policy"})  # actors of the record that are no people
+RESERVED_ACTORS = frozenset({SYSTEM_ACTOR, "policy"})  # actors of the record that are no people
 ANY_REQUESTER, NO_REQUESTER = "any", "none"  # requesters of a key: whoever the call says; nobody
 MAX_QUOTA = 10**9
-RECENT = 300_000  # milliseconds that a sign-in counts as recent
+RECENT_SIGN_IN = 300_000  # milliseconds that a sign-in counts as recent
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 
@@ -59,14 +59,14 @@ class Principal:
     @cached_property
     def owner(self) -> str:
         """Whose the calls of this key are: its agent's, so that another key of the agent can go on with them."""
-        return owner_of(*self.agents) if self.agents else f"key:{self.root or self.credential}"
+        return agents_owner(*self.agents) if self.agents else f"key:{self.root or self.credential}"
 
     @cached_property
     def owners(self) -> frozenset[str]:
         """Whose calls this key may look at, start and finish."""
         if not self.agents:
             return frozenset((self.owner,))
-        return frozenset({self.owner, f"key:{self.root or self.credential}", *map(owner_of, self.agents)})
+        return frozenset({self.owner, f"key:{self.root or self.credential}", *map(agents_owner, self.agents)})
 
     @property
     def is_agent(self) -> bool:
@@ -87,7 +87,7 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
-class Bindings:
+class KeyBindings:
     """What an agent's key is for: names of agents, patterns of tools, a requester. Empty is not bound.
 
     `per_minute` and `pending` are quotas of its own: 0 is no limit, None is the server's.
@@ -101,7 +101,7 @@ class Bindings:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """`id` is the part of the key that may be shown; `person` is whose it is, empty for a program of nobody's.
 
     `person` of an agent's key is the one requester that it is bound to; `requester` also says "any" and "none".
@@ -148,7 +148,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class UserSession:
     """Somebody who is signed in, with a password, by a link or through a provider: `via`."""
 
     workspace: str
@@ -159,7 +159,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class OneTimeLink:
     """Good for one sign-in. Without a `person`, whoever opens it says their name, and gets `role` and `teams`."""
 
     workspace: str
@@ -170,42 +170,42 @@ class Link:
     expires_at: int
 
 
-def owner_of(*agents: str) -> str:
+def agents_owner(*agents: str) -> str:
     r"""Of the calls that are these agents' together. A `|` in a name is written `\|`: else `a|b` were `a` and `b`."""
     names = [name.replace("\\", "\\\\").replace("|", "\\|") for name in sorted(agents)]
     return f"agent:{'|'.join(names)}"
 
 
-def check_recent(who: Principal, now: int) -> None:
+def check_recent_sign_in(who: Principal, now: int) -> None:
     """A session that somebody took must not turn into something that lasts. Keys have no sign-in to repeat."""
-    if who.via == "web" and now - (who.signed_in_at or 0) > RECENT:
+    if who.via == "web" and now - (who.signed_in_at or 0) > RECENT_SIGN_IN:
         raise RecentSignInRequired(
             "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
             "provider, then repeat it."
         )
 
 
-def check_own_key(who: Principal, key: Key) -> None:
+def check_own_key(who: Principal, key: ApiKey) -> None:
     """Of its person's keys, a key rotates and ends those of at most its own role. A session is the person."""
-    if who.via == "key" and key.id != who.credential and lesser(key.role, who.role) != key.role:
+    if who.via == "key" and key.id != who.credential and lesser_role(key.role, who.role) != key.role:
         raise Forbidden(f"You came with a key for a {who.role}: it cannot rotate or end one for more. Sign in first.")
 
 
-def check_whole(who: Principal) -> None:
+def check_full_rights(who: Principal) -> None:
     """What concerns a person and not one key takes a session, or a key that may all that the person may."""
     if who.person_role and who.person_role != who.role:
         raise Forbidden(f"You came with a key for a {who.role}, and are {who.person_role} here. Sign in first.")
 
 
-def check_lends(who: Principal, until: int | None) -> None:
+def check_may_delegate(who: Principal, until: int | None) -> None:
     """Whoever names a stand-in lends a seat: nobody lends what they do not have, nor for longer than they have it."""
-    if lesser(who.role, "viewer") == who.role:
+    if lesser_role(who.role, "viewer") == who.role:
         raise Forbidden("Viewers decide nothing, so that nobody can stand in for them. Leave users and teams empty.")
     if until is not None and who.expires_at is not None and until > who.expires_at:
         raise Forbidden("Your key ends before that. Name stand-ins until then at the latest, or sign in first.")
 
 
-def lesser(role: str, other: str) -> str:
+def lesser_role(role: str, other: str) -> str:
     """The one with fewer rights; a role that nobody knows has none but an agent's."""
     return ROLES[min(_rank(role), _rank(other))]
 
@@ -219,7 +219,7 @@ def check_name(name: str) -> None:
     """Names stand in the record and in policies, where they must not look like something else."""
     if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
         raise InvalidRequest(f'"{_shown(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
-    if name in OURS or name.startswith(("agent:", "attempt:", "runner:")):
+    if name in RESERVED_ACTORS or name.startswith(("agent:", "attempt:", "runner:")):
         raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
 
 
@@ -237,8 +237,8 @@ def check_person_name(name: str) -> None:
         raise InvalidRequest(f"{name!r} says for whom a key may act, so that nobody can be called so. Choose another.")
 
 
-def check_bindings(role: str, bindings: Bindings) -> None:
-    if role != AGENT and bindings != Bindings():
+def check_bindings(role: str, bindings: KeyBindings) -> None:
+    if role != AGENT and bindings != KeyBindings():
         raise InvalidRequest(
             "Only an agent's key is bound to agents, tools or a requester, or has quotas: leave them out."
         )
@@ -283,11 +283,11 @@ def _shown(text: str) -> str:
     return visible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
 
 
-LIVES = 15 * 60_000  # milliseconds
+IDENTITY_LINK_TTL = 15 * 60_000  # milliseconds
 MAX_TOKEN = 2_000
 
 
-class Claim(NamedTuple):
+class IdentityLink(NamedTuple):
     """Whoever was given it is `outside` for the channel, until then."""
 
     channel: str
@@ -295,22 +295,26 @@ class Claim(NamedTuple):
     expires_at: int
 
 
-def signed(key: bytes, workspace: str, claim: Claim) -> str:
+def sign_identity_link(key: bytes, workspace: str, claim: IdentityLink) -> str:
     body = urlsafe_b64encode(json.dumps(claim, separators=(",", ":")).encode()).decode().rstrip("=")
-    return f"{body}.{_proof(key, workspace, body)}"
+    return f"{body}.{_link_hmac(key, workspace, body)}"
 
 
-def read(key: bytes, workspace: str, token: str, now: int) -> Claim:
+def read_identity_link(key: bytes, workspace: str, token: str, now: int) -> IdentityLink:
     """Raises NotFound for whatever is not a link of ours that still holds."""
     refusal = NotFound("This link does not hold any more. Ask for a new one where you got it.")
     body, _, proof = token.partition(".")
-    if len(token) > MAX_TOKEN or not token.isascii() or not hmac.compare_digest(proof, _proof(key, workspace, body)):
+    if (
+        len(token) > MAX_TOKEN
+        or not token.isascii()
+        or not hmac.compare_digest(proof, _link_hmac(key, workspace, body))
+    ):
         raise refusal
-    claim = Claim(*json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    claim = IdentityLink(*json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
     if now >= claim.expires_at:
         raise refusal
     return claim
 
 
-def _proof(key: bytes, workspace: str, body: str) -> str:
+def _link_hmac(key: bytes, workspace: str, body: str) -> str:
     return hmac.digest(hmac.digest(key, b"identities", sha256), f"{workspace}\n{body}".encode(), sha256).hex()

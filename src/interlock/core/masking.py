@@ -11,35 +11,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 from urllib.parse import quote, quote_plus
 
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload
 
-MARK = "[hidden]"
-SHORTEST = 4  # characters of a secret that is looked for inside of texts; a shorter one has to be all of the text
-MOST_SCANNED = 64_000_000  # characters to look through, once for each spelling of each secret
-MOST_REPLACED = 200_000  # looks into the single texts of a result in which a secret was found
+MASK = "[hidden]"
+MIN_SECRET_LENGTH = (
+    4  # characters of a secret that is looked for inside of texts; a shorter one has to be all of the text
+)
+MAX_SCANNED = 64_000_000  # characters to look through, once for each spelling of each secret
+MAX_REPLACED = 200_000  # looks into the single texts of a result in which a secret was found
 
 
-def masked(report: Payload, stored: Payload) -> Payload:
+def mask_report(report: Payload, stored: Payload) -> Payload:
     """`stored` has the call's arguments; once they were erased nothing of a report is kept, as nothing can be told."""
     if stored.args is None:
-        return _hidden(report)
+        return _mask_all(report)
     if stored.shown is None:
         return report
-    wanted = _spelled(_secrets(read(stored.args), read(stored.shown)))
+    wanted = _secret_spellings(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
     said = (report.error or "", (report.result or b"").decode())
-    if sum(map(len, said)) * len(wanted.all) > MOST_SCANNED:
-        return _hidden(report)
+    if sum(map(len, said)) * len(wanted.all) > MAX_SCANNED:
+        return _mask_all(report)
     if wanted.is_in(said[0]):
         report = report._replace(error=wanted.text(said[0]))
-    return report._replace(result=_result(said[1], wanted)) if wanted.is_in(said[1]) else report
+    return report._replace(result=_mask_result(said[1], wanted)) if wanted.is_in(said[1]) else report
 
 
-def masked_text(text: str, args: bytes, shown: bytes) -> str:
+def mask_text(text: str, args: bytes, shown: bytes) -> str:
     """The same for words about the call; `shown` are its arguments as people see them."""
     seen = None if shown == args else shown
-    return masked(Payload(error=text), Payload(args, seen)).error or ""
+    return mask_report(Payload(error=text), Payload(args, seen)).error or ""
 
 
 class _Spellings(NamedTuple):
@@ -59,9 +61,9 @@ class _Spellings(NamedTuple):
 
     def text(self, text: str) -> str:
         if text in self.whole:
-            return MARK
+            return MASK
         for each in self.inside:
-            text = text.replace(each, MARK)
+            text = text.replace(each, MASK)
         return text
 
     def value(self, value: object) -> object:
@@ -71,30 +73,30 @@ class _Spellings(NamedTuple):
             case Mapping():
                 made: dict[str, object] = {}
                 for name, inner in value.items():
-                    made[_free(self.text(name), made)] = self.value(inner)
+                    made[_free_name(self.text(name), made)] = self.value(inner)
                 return made
             case list():
                 return [self.value(inner) for inner in value]
             case bool() | None:
                 return value
             case _:
-                return MARK if canonical(value).decode() in self.numbers else value
+                return MASK if canonical(value).decode() in self.numbers else value
 
 
-def _result(text: str, wanted: _Spellings) -> bytes:
-    value = read(text.encode())
-    if _count(value) * len(wanted.all) > MOST_REPLACED:
-        return canonical(MARK)
+def _mask_result(text: str, wanted: _Spellings) -> bytes:
+    value = read_canonical(text.encode())
+    if _count(value) * len(wanted.all) > MAX_REPLACED:
+        return canonical(MASK)
     try:
         return canonical(wanted.value(value))
     except InvalidRequest:  # the marks made it too large to be kept
-        return canonical(MARK)
+        return canonical(MASK)
 
 
-def _hidden(report: Payload) -> Payload:
+def _mask_all(report: Payload) -> Payload:
     return report._replace(
-        error=MARK if report.error else report.error,
-        result=canonical(MARK) if report.result is not None else None,
+        error=MASK if report.error else report.error,
+        result=canonical(MASK) if report.result is not None else None,
     )
 
 
@@ -127,7 +129,7 @@ def _leaves(value: object) -> Iterator[object]:
             yield value
 
 
-def _spelled(secrets: Iterable[object]) -> _Spellings:
+def _secret_spellings(secrets: Iterable[object]) -> _Spellings:
     inside: set[str] = set()
     whole: set[str] = set()
     numbers: set[str] = set()
@@ -135,7 +137,7 @@ def _spelled(secrets: Iterable[object]) -> _Spellings:
         text = secret if isinstance(secret, str) else canonical(secret).decode()
         if not isinstance(secret, str):
             numbers.add(text)
-        if len(text) < SHORTEST:
+        if len(text) < MIN_SECRET_LENGTH:
             whole.add(text)
         else:
             inside.update(_spellings(text))
@@ -158,7 +160,7 @@ def _lower_case(encoded: str) -> str:
     return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
 
 
-def _free(name: str, taken: Mapping[str, object]) -> str:
+def _free_name(name: str, taken: Mapping[str, object]) -> str:
     """Two names that are hidden stay two."""
     number = len(taken)
     while name in taken:

@@ -9,7 +9,7 @@ from unicodedata import category, normalize
 from unicodedata import name as name_of
 
 
-def _twins(table: str) -> dict[int, str]:
+def _parse_lookalikes(table: str) -> dict[int, str]:
     """`a:430,3b1` says that the characters U+0430 and U+03B1 are read as an `a`."""
     pairs = (entry.split(":") for entry in table.split())
     return {int(point, 16): letter for letter, points in pairs for point in points.split(",")}
@@ -18,7 +18,7 @@ def _twins(table: str) -> dict[int, str]:
 # Letters of other alphabets that look Latin: Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Deseret, phonetic ones,
 # and a few rings and strokes. Capitals come first, because some look like another letter than their small form does: a
 # Greek capital nu is an N, a small one a v. No such table is ever complete: `mixture` finds what is missing in it.
-_CAPITALS = _twins(
+_CAPITALS = _parse_lookalikes(
     "a:410,391,531,13aa,a4ee b:412,392,13cf,13f4,a4d0 c:421,3f9,13df,a4da d:13a0,13e7,a4d3 e:415,395,13ac,a4f0 "
     "f:a4dd g:13b6,13c0,13f3,a4d6 h:41d,397,13bb,13c2,a4e7 i:406,399,13a5,a4f2 j:408,13ab,a4d9 k:41a,39a,13e6,a4d7 "
     "l:53c,13de,a4e1 m:41c,39c,13b7,a4df n:39d,a4e0 o:41e,39f,555,13be,13eb,a4f3 p:420,3a1,13e2,a4d1 q:51a "
@@ -26,7 +26,7 @@ _CAPITALS = _twins(
     "w:51c,13b3,13d4,a4ea x:425,3a7,a4eb y:423,4ae,3a5,13a9,13bd,a4ec "
     "z:396,13c3,a4dc"
 )
-_SMALL = _twins(
+_SMALL = _parse_lookalikes(
     "a:430,3b1,251,1d00 b:299 c:441,3f2,1d04 d:501,1d05 e:435,1d07 f:a730 g:581,261,262 h:4bb,570,29c "
     "i:456,3b9,131,269,26a j:458,3f3,1d0a k:43a,3ba,1d0b l:4cf,1c0,29f m:1d0d n:578,274 o:43e,3bf,585,1d0f,1d11,275 "
     "p:440,3c1,1d18,1bf q:51b,566 r:491,280,433,27e s:455,a731 t:3c4,1d1b u:3c5,57d,1d1c v:3bd,1d20 w:51d,3c9,1d21 "
@@ -62,7 +62,7 @@ def fold(name: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def mixture(name: str) -> str:
+def mixed_alphabet(name: str) -> str:
     """What mixes alphabets within one word of a name, in words; empty if nothing does.
 
     Whatever looks Latin and is in no table stands beside letters that it does not belong to. Chinese, Japanese and
@@ -73,7 +73,7 @@ def mixture(name: str) -> str:
     for word in _WORD_ENDS.split(normalize("NFKC", name)):
         if len(set(map(_script, word)) - {""}) > 1:
             odd = [ch for ch in dict.fromkeys(word) if not ch.isascii() and _script(ch)][:SHOWN]
-            return f'"{spelled(word[:SHOWN_WORD])}" has {", ".join(map(_described, odd))}'
+            return f'"{spell_out(word[:SHOWN_WORD])}" has {", ".join(map(_char_name, odd))}'
     return ""
 
 
@@ -91,7 +91,7 @@ def looks_like(name: str, other: str) -> bool:
     return name != other and fold(name) == fold(other) and not differs_only_in_case(name, other)
 
 
-def spelled(name: str) -> str:
+def spell_out(name: str) -> str:
     """With every character but plain ASCII by its number, so that two names that look alike do not."""
     return "".join(ch if " " <= ch <= "~" else f"\\u{{{ord(ch):x}}}" for ch in name)
 
@@ -100,14 +100,14 @@ def imitates(name: str, pattern: str) -> bool:
     """Whether a name fits a pattern only to the eye: by look-alikes, unseen characters or spaces, not by case alone."""
     if name.isascii() and pattern.isascii() and name == name.strip():
         return False
-    if not fits(fold(name), fold_pattern(pattern)):
+    if not matches_pattern(fold(name), fold_pattern(pattern)):
         return False
-    return not fits(without_case(name), without_case(pattern))
+    return not matches_pattern(without_case(name), without_case(pattern))
 
 
-def fits(name: str, pattern: str) -> bool:
+def matches_pattern(name: str, pattern: str) -> bool:
     """How a name matches a pattern, wherever it does: `*` is any characters, `?` is one, all else is itself."""
-    return pattern == name or _compiled(pattern).match(name) is not None
+    return pattern == name or _compile_pattern(pattern).match(name) is not None
 
 
 @lru_cache(maxsize=10_000)
@@ -117,7 +117,7 @@ def fold_pattern(pattern: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(pattern.replace("[", "[[]")))
 
 
@@ -134,7 +134,7 @@ def _script(ch: str) -> str:
     return "" if first in _BESIDE_ANY else first
 
 
-def _described(ch: str) -> str:
+def _char_name(ch: str) -> str:
     return f"U+{ord(ch):04X} {name_of(ch, '')}".rstrip()
 
 

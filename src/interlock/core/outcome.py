@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from interlock.core.approval.approval import Approval
-from interlock.core.approval.execute import may_repeat
-from interlock.core.canonical import read
+from interlock.core.approval.execute import may_restart
+from interlock.core.canonical import read_canonical
 from interlock.core.ledger.event import Payload
 
 
@@ -72,10 +72,10 @@ def status_at(approval: Approval, now: int) -> str:
     if approval.status == "approved" and now >= (approval.start_by or 0):
         return "expired"
     overdue = approval.status == "running" and now >= (approval.lease_until or 0)
-    return "unknown" if overdue and not may_repeat(approval, now) else approval.status
+    return "unknown" if overdue and not may_restart(approval, now) else approval.status
 
 
-def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:
+def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:
     status, sha256 = status_at(approval, now), approval.args_sha256
     match status:
         case "approved":
@@ -98,7 +98,7 @@ def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:
             return Refused(_reason(approval, status), status, approval.id, sha256)
 
 
-def declined(refused: Refused, tool: str) -> dict[str, object]:
+def refusal_message(refused: Refused, tool: str) -> dict[str, object]:
     """The one result that a model gets for a call that was not run; it keeps the conversation valid."""
     reason = refused.reason or f"{tool} requires approval and was not permitted"
     return {
@@ -112,7 +112,7 @@ def declined(refused: Refused, tool: str) -> dict[str, object]:
 
 
 def _result(payload: Payload) -> object:
-    return None if payload.result is None else read(payload.result)
+    return None if payload.result is None else read_canonical(payload.result)
 
 
 def _reason(approval: Approval, status: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interlock.core.chat.thread import is_thread
+from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Forbidden, InvalidRequest
 
 MAX_STATE = 4 * 1024 * 1024
 MAX_BODY = MAX_STATE // 3 * 4 + 64 * 1024  # of a message that has a state in it, in base64
 MAX_RUN_ID = 2_000  # characters of what a framework may call a run by
-SECOND, LONGEST = 1_000, 300_000  # milliseconds before it is tried again: doubled each time, and never longer
+FIRST_DELAY, MAX_DELAY = 1_000, 300_000  # milliseconds before it is tried again: doubled each time, and never longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Pause:
 
 def check_pause(run_id: object, state: object) -> None:
     """Raises InvalidRequest for what cannot be kept."""
-    if not isinstance(run_id, str) or not 0 < len(run_id) <= MAX_RUN_ID or not _is_text(run_id):
+    if not isinstance(run_id, str) or not 0 < len(run_id) <= MAX_RUN_ID or not _is_storable(run_id):
         raise InvalidRequest(f"run_id is a text of 1 to {MAX_RUN_ID:,} characters: the id of the framework's run.")
-    if is_thread(run_id):
+    if is_thread_id(run_id):
         raise Forbidden("This run belongs to the chat. Choose another name for yours.")
     if not isinstance(state, bytes | bytearray):
         raise InvalidRequest(f"state is bytes, not {type(state).__name__}. Encode it, for instance as JSON.")
@@ -52,11 +52,11 @@ def next_fence(old: int, now: int) -> int:
     return max(old + 1, now)
 
 
-def delay(attempts: int) -> int:
+def retry_delay(attempts: int) -> int:
     """For how many milliseconds a run is left alone that could not go on."""
-    return int(min(SECOND * 2 ** min(max(attempts - 1, 0), 20), LONGEST))
+    return int(min(FIRST_DELAY * 2 ** min(max(attempts - 1, 0), 20), MAX_DELAY))
 
 
-def _is_text(text: str) -> bool:
+def _is_storable(text: str) -> bool:
     """Half of a pair of surrogates cannot be stored, nor can NUL."""
     return not any(ch == "\x00" or "\ud800" <= ch <= "\udfff" for ch in text)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from interlock.core.call import ToolSpec, spec_of
+from interlock.core.call import ToolSpec, parse_spec
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.names import looks_like, spelled, without_case
+from interlock.core.names import looks_like, spell_out, without_case
 from interlock.core.policy.policy import Policy
 
 MAX_PINS = 10_000  # of a workspace: more would not be read, and their tools would run on their agents' word again
@@ -30,7 +30,7 @@ class Pin:
 
     @cached_property
     def spec(self) -> ToolSpec:
-        return spec_of(self.definition)
+        return parse_spec(self.definition)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Pins:
         return {without_case(pin.tool): pin for pin in self.items}
 
 
-def pinned(spec: ToolSpec, effect: str = "") -> ToolSpec:
+def make_pinned_spec(spec: ToolSpec, effect: str = "") -> ToolSpec:
     """What a pin holds of a definition: nothing of the sentence, the preview or the answers of one call."""
     chosen = effect or spec.effect
     if not chosen:
@@ -59,17 +59,17 @@ def pinned(spec: ToolSpec, effect: str = "") -> ToolSpec:
     return ToolSpec(spec.name, chosen, spec.schema, secret=spec.secret, idempotent=spec.idempotent)
 
 
-def check_name(pins: Pins, tool: str) -> None:
+def check_pin_name(pins: Pins, tool: str) -> None:
     """Raises Conflict where another pin stands for this name already: it could not be said which of them counts."""
     known = pins.find(tool)
     if known is not None and known.tool != tool:
         raise Conflict(f"{known.tool} is pinned, and names that differ in case alone are one tool. Unpin it first.")
     alike = next((pin.tool for pin in pins.items if looks_like(tool, pin.tool)), "")
     if alike:
-        raise look_alike(tool, alike, "pinned")
+        raise lookalike_error(tool, alike, "pinned")
 
 
-def check_room(pins: Pins, more: int) -> None:
+def check_pin_limit(pins: Pins, more: int) -> None:
     """Raises Conflict where so many new pins have no room."""
     if len(pins.items) + more > MAX_PINS:
         raise Conflict(
@@ -78,22 +78,22 @@ def check_room(pins: Pins, more: int) -> None:
         )
 
 
-def look_alike(tool: str, known: str, standing: str) -> Conflict:
+def lookalike_error(tool: str, known: str, standing: str) -> Conflict:
     """Why a tool is not pinned: a reader would take its name for another that is known."""
     hint = " If that is the wrong one, unpin it first." if standing == "pinned" else ""
     return Conflict(
-        f"{spelled(tool)} looks like {spelled(known)}, which is {standing}: it is not pinned.{hint}", tool=tool
+        f"{spell_out(tool)} looks like {spell_out(known)}, which is {standing}: it is not pinned.{hint}", tool=tool
     )
 
 
-def differences(pin: ToolSpec, said: ToolSpec) -> tuple[str, ...]:
+def spec_differences(pin: ToolSpec, said: ToolSpec) -> tuple[str, ...]:
     """How a declared definition differs from the pinned one, in words. What is not declared has not changed."""
-    return tuple(_differences(pin, said))
+    return tuple(_spec_differences(pin, said))
 
 
-def doubt_about(pin: ToolSpec, said: ToolSpec) -> str:
+def pin_mismatch_reason(pin: ToolSpec, said: ToolSpec) -> str:
     """Why a call is asked about whatever the rules say; empty if it declares nothing that differs from the pin."""
-    found = differences(pin, said)
+    found = spec_differences(pin, said)
     if not found:
         return ""
     return (
@@ -102,7 +102,7 @@ def doubt_about(pin: ToolSpec, said: ToolSpec) -> str:
     )
 
 
-def named_by(policy: Policy, tool: str, agent: str) -> str:
+def naming_rule_text(policy: Policy, tool: str, agent: str) -> str:
     """Which rule or switch asks or denies and names the tool, so that its effect is looked at by itself; or nothing."""
     rules = (rule for rule in policy.rules if rule.then != "allow" and not rule.shadow)
     rule = next((rule for rule in rules if rule.names(tool)), None)
@@ -111,24 +111,24 @@ def named_by(policy: Policy, tool: str, agent: str) -> str:
     return f"a switch of the agent {agent} names it" if policy.is_switched_on((agent,), tool) else ""
 
 
-def believes(policy: Policy) -> bool:
+def trusts_declared(policy: Policy) -> bool:
     """Whether the policy takes an agent's word for what a tool does that nobody registered or pinned."""
     return policy.defaults.trust_declared and policy.defaults.unknown_tools != "deny"
 
 
-def _differences(pin: ToolSpec, said: ToolSpec) -> Iterator[str]:
+def _spec_differences(pin: ToolSpec, said: ToolSpec) -> Iterator[str]:
     if said.effect and said.effect != pin.effect:
         yield f"effect {said.effect} instead of {pin.effect}"
     both = said.schema is not None and pin.schema is not None
     if both and canonical(said.schema) != canonical(pin.schema):
         yield "another schema"
-    if said.secret and _places(said) != _places(pin):
+    if said.secret and _secret_pointers(said) != _secret_pointers(pin):
         yield "other secret fields"
     defines = bool(said.effect) or said.schema is not None or said.idempotent
     if defines and said.idempotent != pin.idempotent:
         yield "idempotent" if said.idempotent else "not idempotent"
 
 
-def _places(spec: ToolSpec) -> set[str]:
+def _secret_pointers(spec: ToolSpec) -> set[str]:
     """`/a` and plain `a` are the same place."""
     return {pointer.removeprefix("/") for pointer in spec.secret}

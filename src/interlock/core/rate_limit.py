@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 
 MINUTE = 60_000  # milliseconds
-MOST = 10_000  # names that are remembered; then the oldest is forgotten
+MAX_NAMES = 10_000  # names that are remembered; then the oldest is forgotten
 
 
-class Attempts:
+class AttemptLimiter:
     """Counted when they begin, taken back when they succeed: many at once get no more tries than one after another."""
 
     def __init__(self, limit: int, within: int = MINUTE) -> None:
@@ -28,7 +28,7 @@ class Attempts:
         if not 0 <= now - since < self._within:
             since, count = now, 0
         self._begun[who] = since, count + 1
-        if len(self._begun) > MOST:
+        if len(self._begun) > MAX_NAMES:
             self._begun.popitem(last=False)
 
     def succeeded(self, who: str) -> None:

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from interlock.core._fast import moved
 from interlock.core.approval import vote as voting
-from interlock.core.approval.approval import Approval, changed
-from interlock.core.approval.vote import DECIDERS, Delegation, Vote
+from interlock.core.approval.approval import Approval, make_change
+from interlock.core.approval.vote import DECIDING_ROLES, Delegation, Vote
 from interlock.core.grant import Grant
-from interlock.core.identity import lesser
+from interlock.core.identity import lesser_role
 from interlock.core.ledger.event import Change
 from interlock.core.policy.policy import People
 
 
-class Standing(NamedTuple):
+class UpdatedMember(NamedTuple):
     """A person as they are from now on; without a role they are gone."""
 
     name: str
@@ -24,7 +24,7 @@ class Standing(NamedTuple):
 
     @property
     def votes(self) -> bool:
-        return self.role in DECIDERS
+        return self.role in DECIDING_ROLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +46,25 @@ class RemovalEffects:
     made_keys: tuple[tuple[str, str], ...] = ()
 
 
-def withdraw(approval: Approval, who: Standing, author: str) -> Change[Approval] | None:
+def withdraw_participation(approval: Approval, who: UpdatedMember, author: str) -> Change[Approval] | None:
     """Takes back what they may not do any more about a call that is pending; None if there is nothing."""
-    votes = tuple(vote for vote in approval.votes if _counts(approval, vote, who))
-    kept = [_narrowed(each, who) for each in approval.delegations]
+    votes = tuple(vote for vote in approval.votes if _is_vote_kept(approval, vote, who))
+    kept = [_kept_delegation(each, who) for each in approval.delegations]
     delegations = tuple(each for each in kept if each is not None)
     assigned = "" if approval.claimed_by == who.name and not who.votes else approval.claimed_by
     if (votes, delegations, assigned) == (approval.votes, approval.delegations, approval.claimed_by):
         return None
     fewer = moved(approval, votes=votes, delegations=delegations, claimed_by=assigned)
     voters = sorted({vote.by for vote in approval.votes} - {vote.by for vote in votes})
-    return changed(fewer, "reviewer_removed", author, {"user": who.name, "voters": voters})
+    return make_change(fewer, "reviewer_removed", author, {"user": who.name, "voters": voters})
 
 
-def outlives(grant: Grant, who: Standing) -> bool:
+def keeps_grant(grant: Grant, who: UpdatedMember) -> bool:
     """Whether its maker may still do all that they might when they made it: a grant stands for their yes."""
-    return who.votes and lesser(grant.role, who.role) == grant.role and grant.teams <= who.teams
+    return who.votes and lesser_role(grant.role, who.role) == grant.role and grant.teams <= who.teams
 
 
-def without(people: People | None, name: str) -> People | None:
+def without_person(people: People | None, name: str) -> People | None:
     """The others, or None if there are none."""
     if people is None:
         return None
@@ -72,22 +72,22 @@ def without(people: People | None, name: str) -> People | None:
     return others if others.users or others.teams else None
 
 
-def _counts(approval: Approval, vote: Vote, who: Standing) -> bool:
+def _is_vote_kept(approval: Approval, vote: Vote, who: UpdatedMember) -> bool:
     if who.name not in (vote.by, vote.seat):
         return True
     if not who.role:
         return False
     if vote.seat == who.name:
-        return voting.sits(approval, who.name, who.role, who.teams, vote.stage)
+        return voting.may_vote(approval, who.name, who.role, who.teams, vote.stage)
     return who.votes
 
 
-def _narrowed(delegation: Delegation, who: Standing) -> Delegation | None:
+def _kept_delegation(delegation: Delegation, who: UpdatedMember) -> Delegation | None:
     """Theirs holds while they have all that they passed on; one to them while they may vote."""
     if delegation.by == who.name:
-        had = lesser(delegation.role, who.role) == delegation.role and delegation.teams <= who.teams
+        had = lesser_role(delegation.role, who.role) == delegation.role and delegation.teams <= who.teams
         return delegation if who.role and had else None
     if who.name not in delegation.to.users or who.votes:
         return delegation
-    to = without(delegation.to, who.name)
+    to = without_person(delegation.to, who.name)
     return None if to is None else replace(delegation, to=to)

@@ -51,7 +51,7 @@ def close_run(run: Run, runner: str) -> Change[Run]:
     return Change(replace(run, status="closed", lease_until=0), (Event("run_closed", runner, {"run": run.id}),))
 
 
-def leave_run(run: Run, runner: str) -> Change[Run]:
+def release_run(run: Run, runner: str) -> Change[Run]:
     """The program stops without having finished: whoever starts it next goes on at once."""
     if run.status == "closed" or run.runner != runner:
         return Change(run)

@@ -17,25 +17,25 @@ from typing import cast
 from unicodedata import normalize
 
 from interlock.core.approval.approval import Approval
-from interlock.core.call import SECRET, Args, Subject
-from interlock.core.canonical import canonical, read
+from interlock.core.call import SECRET_MARKER, Args, Subject
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload, Stored
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 
-MARK = "§"  # not a letter, so no plain word has it; not ASCII, so no database takes it for a separator
-MOST_WORDS = 200
-MOST_LEAVES = 100
-MOST_ASKED = 32
-LONGEST_WORD = 64
-LONGEST_TEXT = 4_000
-SHORTEST_BEGINNING = 2
+EXACT_TERM_PREFIX = "§"  # not a letter, so no plain word has it; not ASCII, so no database takes it for a separator
+MAX_WORDS = 200
+MAX_ARGUMENTS = 100
+MAX_QUERY_WORDS = 32
+MAX_WORD_LENGTH = 64
+MAX_TEXT_LENGTH = 4_000
+MIN_PREFIX_LENGTH = 2
 # Where no spaces part the words, every character is one. Everywhere else a word is a run of letters and digits.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchTerms:
     """All of `words`, one of `either` if there are any, and a word that begins with `beginning` if there is one."""
 
     words: tuple[str, ...] = ()
@@ -43,30 +43,30 @@ class Wanted:
     beginning: str = ""
 
 
-def words_of(stored: Stored) -> str:
+def search_document(stored: Stored) -> str:
     """The document of an approval: what people may see of it, so no secret value is among the words."""
     approval, subject = stored.approval, stored.approval.subject
-    leaves = list(islice(_leaves(_shown(stored.payload)), MOST_LEAVES))
+    leaves = list(islice(_leaves(_shown_args(stored.payload)), MAX_ARGUMENTS))
     plain: dict[str, None] = {}
     for text in _texts(stored, leaves):
-        plain.update(dict.fromkeys(words_in(text)))
-        if len(plain) > MOST_WORDS:
+        plain.update(dict.fromkeys(split_words(text)))
+        if len(plain) > MAX_WORDS:
             break
-    marked = dict.fromkeys(_marks(approval))
-    marked.update(dict.fromkeys(_leaf(subject.workspace, path, value) for path, value in leaves))
-    return " ".join([*islice(plain, MOST_WORDS), *marked])
+    marked = dict.fromkeys(_exact_terms(approval))
+    marked.update(dict.fromkeys(_argument_term(subject.workspace, path, value) for path, value in leaves))
+    return " ".join([*islice(plain, MAX_WORDS), *marked])
 
 
-def words_in(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The same for what is stored and for what is asked, so that they meet."""
-    cut = text[:LONGEST_TEXT]
+    cut = text[:MAX_TEXT_LENGTH]
     folded = cut.lower() if cut.isascii() else normalize("NFKC", normalize("NFKC", cut).casefold())
-    return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
+    return [word[:MAX_WORD_LENGTH] for word in _WORD.findall(folded)]
 
 
-def is_search(query: Query) -> bool:
+def needs_text_search(query: ApprovalQuery) -> bool:
     """Whether it takes the words to answer; else there is an index that has the order."""
-    if any((query.text.strip(), query.person, query.team, query.arguments, *_names(query).values())):
+    if any((query.text.strip(), query.person, query.team, query.arguments, *_query_names(query).values())):
         return True
     match query.statuses:
         case ():
@@ -74,31 +74,31 @@ def is_search(query: Query) -> bool:
         case ("pending",):
             return bool(query.since) or query.until is not None  # their index goes by time left
         case _:
-            return not _ORDINARY.isdisjoint(query.statuses)
+            return not _FREQUENT_STATUSES.isdisjoint(query.statuses)
 
 
-def wanted_by(workspace: str, query: Query) -> Wanted:
+def make_search_terms(workspace: str, query: ApprovalQuery) -> SearchTerms:
     """Every filter as a word; the last word of a text may be the beginning of one."""
-    asked = _asked(query.text)
-    beginning = asked.pop() if asked and len(asked[-1]) >= SHORTEST_BEGINNING else ""
-    exact = [mark(workspace, kind, name) for kind, name in _names(query).items() if name]
-    exact += [mark(workspace, "person", query.person)] if query.person else []
-    exact += [mark(workspace, "team", query.team)] if query.team else []
-    exact += [_leaf(workspace, path, scalar(path, value)) for path, value in query.arguments]
-    either = tuple(mark(workspace, "status", status) for status in query.statuses)
-    here = () if exact or either else (mark(workspace, "workspace", ""),)
-    return Wanted((*here, *dict.fromkeys([*exact, *asked])), either, beginning)
+    asked = _query_words(query.text)
+    beginning = asked.pop() if asked and len(asked[-1]) >= MIN_PREFIX_LENGTH else ""
+    exact = [exact_term(workspace, kind, name) for kind, name in _query_names(query).items() if name]
+    exact += [exact_term(workspace, "person", query.person)] if query.person else []
+    exact += [exact_term(workspace, "team", query.team)] if query.team else []
+    exact += [_argument_term(workspace, path, check_scalar(path, value)) for path, value in query.arguments]
+    either = tuple(exact_term(workspace, "status", status) for status in query.statuses)
+    here = () if exact or either else (exact_term(workspace, "workspace", ""),)
+    return SearchTerms((*here, *dict.fromkeys([*exact, *asked])), either, beginning)
 
 
-def matches(stored: Stored, query: Query) -> bool:
+def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
     """Whether the approval itself has what its words promised: a digest can lie, and words can be out of date."""
     approval, subject = stored.approval, stored.approval.subject
-    names = _names(query)
+    names = _query_names(query)
     return (
         (not query.statuses or approval.status in query.statuses)
         and query.since <= approval.created_at
         and (query.until is None or approval.created_at < query.until)
-        and all(not names[kind] or names[kind] in has for kind, has in _has(subject).items())
+        and all(not names[kind] or names[kind] in has for kind, has in _subject_names(subject).items())
         and (not query.person or query.person in _people(approval))
         and (not query.team or query.team in _teams(approval))
         and (not query.arguments or _has_arguments(stored.payload, query))
@@ -106,13 +106,13 @@ def matches(stored: Stored, query: Query) -> bool:
 
 
 @lru_cache(maxsize=10_000)  # the same tools, agents and people again and again
-def mark(workspace: str, kind: str, value: str) -> str:
+def exact_term(workspace: str, kind: str, value: str) -> str:
     """The word for a whole value. With the workspace in it, the words of others are never met."""
     digest = sha256(f"{workspace}\x1f{value}".encode(errors="surrogatepass")).hexdigest()  # half a pair meets nothing
-    return f"{MARK}{_LETTERS[kind]}{digest[:12]}"
+    return f"{EXACT_TERM_PREFIX}{_KIND_LETTERS[kind]}{digest[:12]}"
 
 
-def scalar(path: str, value: object) -> object:
+def check_scalar(path: str, value: object) -> object:
     """An argument is compared as a whole, and only texts, numbers, truth values and null are kept as such."""
     if isinstance(value, Mapping | list | tuple):
         raise InvalidRequest(f"The argument {path} is compared with a text, a number, true, false or null.")
@@ -120,8 +120,8 @@ def scalar(path: str, value: object) -> object:
     return value
 
 
-_ORDINARY = frozenset({"pending", "succeeded"})
-_LETTERS = {
+_FREQUENT_STATUSES = frozenset({"pending", "succeeded"})
+_KIND_LETTERS = {
     "agent": "a",
     "leaf": "v",
     "person": "p",
@@ -136,16 +136,16 @@ _LETTERS = {
 }
 
 
-def _asked(text: str) -> list[str]:
-    asked = list(dict.fromkeys(words_in(text)))
+def _query_words(text: str) -> list[str]:
+    asked = list(dict.fromkeys(split_words(text)))
     if text.strip() and not asked:
         raise InvalidRequest("There is no word to search for. Give letters or digits.")
-    if len(asked) > MOST_ASKED:
-        raise InvalidRequest(f"A search takes at most {MOST_ASKED} words. Leave some out.")
+    if len(asked) > MAX_QUERY_WORDS:
+        raise InvalidRequest(f"A search takes at most {MAX_QUERY_WORDS} words. Leave some out.")
     return asked
 
 
-def _names(query: Query) -> dict[str, str]:
+def _query_names(query: ApprovalQuery) -> dict[str, str]:
     return {
         "tool": query.tool,
         "agent": query.agent,
@@ -156,7 +156,7 @@ def _names(query: Query) -> dict[str, str]:
     }
 
 
-def _has(subject: Subject) -> dict[str, tuple[str, ...]]:
+def _subject_names(subject: Subject) -> dict[str, tuple[str, ...]]:
     return {
         "tool": (subject.tool,),
         "agent": (*subject.agent_path, subject.agent),
@@ -167,14 +167,14 @@ def _has(subject: Subject) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _marks(approval: Approval) -> Iterator[str]:
+def _exact_terms(approval: Approval) -> Iterator[str]:
     workspace = approval.subject.workspace
-    yield mark(workspace, "workspace", "")
-    yield mark(workspace, "status", approval.status)
-    for kind, names in _has(approval.subject).items():
-        yield from (mark(workspace, kind, name) for name in names if name)
-    yield from (mark(workspace, "person", name) for name in _people(approval))
-    yield from (mark(workspace, "team", name) for name in sorted(_teams(approval)))
+    yield exact_term(workspace, "workspace", "")
+    yield exact_term(workspace, "status", approval.status)
+    for kind, names in _subject_names(approval.subject).items():
+        yield from (exact_term(workspace, kind, name) for name in names if name)
+    yield from (exact_term(workspace, "person", name) for name in _people(approval))
+    yield from (exact_term(workspace, "team", name) for name in sorted(_teams(approval)))
 
 
 def _people(approval: Approval) -> Iterable[str]:
@@ -195,7 +195,7 @@ def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:
     yield stored.payload.sentence or ""
     if decided is not None:
         yield from (decided.reason, decided.comment)
-    yield from (subject.tool, *_has(subject)["agent"], subject.thread_id, subject.run_id, *_people(approval))
+    yield from (subject.tool, *_subject_names(subject)["agent"], subject.thread_id, subject.run_id, *_people(approval))
     for _, value in leaves:
         match value:
             case str():
@@ -206,15 +206,15 @@ def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:
                 yield canonical(value).decode()
 
 
-def _shown(payload: Payload) -> Args:
-    return cast(Args, read(payload.shown or payload.args or b"{}"))
+def _shown_args(payload: Payload) -> Args:
+    return cast(Args, read_canonical(payload.shown or payload.args or b"{}"))
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """What is not an object or a list, with the names that lead there; a list's items share the name of the list."""
     match value:
         case Mapping():
-            if len(value) == 1 and SECRET in value:
+            if len(value) == 1 and SECRET_MARKER in value:
                 return
             for name, inner in value.items():
                 yield from _leaves(inner, f"{path}.{name}" if path else name)
@@ -225,11 +225,11 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
             yield path, value
 
 
-def _leaf(workspace: str, path: str, value: object) -> str:
-    return mark(workspace, "leaf", f"{path}\x1f{_spelled(value)}")
+def _argument_term(workspace: str, path: str, value: object) -> str:
+    return exact_term(workspace, "leaf", f"{path}\x1f{_normalized_value(value)}")
 
 
-def _spelled(value: object) -> str:
+def _normalized_value(value: object) -> str:
     """One spelling for each value: 100, 100.0 and 1e2 are one number, and no number is a text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return canonical(value).decode()
@@ -239,8 +239,8 @@ def _spelled(value: object) -> str:
     return f"{'-' * sign}{short}e{int(exponent) + len(text) - len(short)}" if short else "0"
 
 
-def _has_arguments(payload: Payload, query: Query) -> bool:
-    missing = {(path, _spelled(value)) for path, value in query.arguments}
+def _has_arguments(payload: Payload, query: ApprovalQuery) -> bool:
+    missing = {(path, _normalized_value(value)) for path, value in query.arguments}
     paths = {path for path, _ in missing}
-    missing -= {(path, _spelled(value)) for path, value in _leaves(_shown(payload)) if path in paths}
+    missing -= {(path, _normalized_value(value)) for path, value in _leaves(_shown_args(payload)) if path in paths}
     return not missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.app.workspaces import Doors, Workspaces
+from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
@@ -45,37 +45,37 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 )
 
 
-async def fill(store: SqlStore, workspaces: Workspaces) -> bool:
+async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
     """False if there is something already: what is made up must not stand between what is real."""
     records = store.records(WORKSPACE)
-    await content.fill(records)
-    await issues.fill(records)
+    await content.fill_content(records)
+    await issues.fill_linear(records)
     if (await store.stats(WORKSPACE)).by_status:
         return False
     if await store.policy(WORKSPACE) is None:
         await workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
     doors = await workspaces.doors(WORKSPACE)
     for number, (spec, args) in enumerate(CALLS):
-        await _proposed(doors, spec, args, f"demo-{number}")
-    await _asked(doors)
-    await _rejected(doors)
+        await _propose(doors, spec, args, f"demo-{number}")
+    await _ask_question(doors)
+    await _reject_one(doors)
     return True
 
 
-async def _proposed(doors: Doors, spec: ToolSpec, args: dict[str, object], call_id: str) -> str:
+async def _propose(doors: WorkspaceServices, spec: ToolSpec, args: dict[str, object], call_id: str) -> str:
     call = propose(spec.name, args, AUTHOR, call_id, workspace=doors.workspace, agent=AUTHOR, agent_says=SAYS)
     outcome = await doors.gate.check(call, spec)
     return outcome.approval_id if isinstance(outcome, Waiting) else ""
 
 
-async def _asked(doors: Doors) -> None:
+async def _ask_question(doors: WorkspaceServices) -> None:
     question = {"question": "Which of the two drafts should go out?", "choices": ["the short one", "the long one"]}
     call = propose(QUESTION.name, question, AUTHOR, "demo-question", workspace=doors.workspace, agent=AUTHOR)
     await doors.gate.ask(call, QUESTION)
 
 
-async def _rejected(doors: Doors) -> None:
-    approval_id = await _proposed(doors, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
+async def _reject_one(doors: WorkspaceServices) -> None:
+    approval_id = await _propose(doors, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
     if approval_id:
         reviewer = Reviewer(AUTHOR, "admin", frozenset(), AUTHOR)
         decision = Reject("Still linked from the start page. (A demo decision.)")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.chat.tools.cms import IMAGE, PAGE, POST, Image, Page, Post, Section
-from interlock.chat.tools.okr import KEY_RESULT, OBJECTIVE, KeyResult, Objective, quarter_of
-from interlock.core.ports import Records, Shelf
+from interlock.chat.tools.cms import IMAGE, PAGE, POST, CmsImage, CmsPage, CmsPost, CmsSection
+from interlock.chat.tools.okr import KEY_RESULT, OBJECTIVE, KeyResult, Objective, quarter_name
+from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
-QUARTER = 91 * 24 * 60 * 60 * 1000
+QUARTER_MILLISECONDS = 91 * 24 * 60 * 60 * 1000
 
-POSTS: dict[str, Post] = {
+POSTS: dict[str, CmsPost] = {
     "hello-world": {
         "title": "Hello, world",
         "status": "draft",
@@ -60,22 +60,22 @@ POSTS: dict[str, Post] = {
     },
 }
 
-PAGES: dict[str, Page] = {
+PAGES: dict[str, CmsPage] = {
     "home": {
         "title": "Bookings for small workshops",
         "sections": [
-            Section(
+            CmsSection(
                 id="welcome",
                 heading="Fill your courses, not your evenings",
                 body="Larkspur takes bookings, sends reminders and keeps the waiting list.\n\n"
                 "![A calendar with three courses](/images/calendar.png)",
             ),
-            Section(
+            CmsSection(
                 id="proof",
                 heading="1,200 workshops use it",
                 body="Read how [Riverside Pottery](/posts/riverside-pottery) does, or [who we are](/about).",
             ),
-            Section(
+            CmsSection(
                 id="start", heading="Start today", body="The first ten bookings are free. See [pricing](/pricing)."
             ),
         ],
@@ -83,22 +83,22 @@ PAGES: dict[str, Page] = {
     "about": {
         "title": "About",
         "sections": [
-            Section(
+            CmsSection(
                 id="story",
                 heading="How it began",
                 body="Larkspur began in 2019 in the back room of a bicycle shop whose phone never stopped ringing.",
             ),
-            Section(
+            CmsSection(
                 id="team",
                 heading="The team",
                 body="We are nine people in three towns.\n\n![The team on the pier](/images/team.jpg)",
             ),
-            Section(
+            CmsSection(
                 id="values",
                 heading="What we care about",
                 body="Plain words, prices that fit on one line, and software that works on an old phone.",
             ),
-            Section(
+            CmsSection(
                 id="find-us",
                 heading="Find us",
                 body="We still sit above the bicycle shop. Write to us before you come: [contact](/contact).",
@@ -108,9 +108,9 @@ PAGES: dict[str, Page] = {
     "pricing": {
         "title": "Pricing",
         "sections": [
-            Section(id="free", heading="Free", body="Ten bookings a month, one calendar, waiting lists."),
-            Section(id="workshop", heading="Workshop", body="19 EUR a month: as many bookings as you can take."),
-            Section(
+            CmsSection(id="free", heading="Free", body="Ten bookings a month, one calendar, waiting lists."),
+            CmsSection(id="workshop", heading="Workshop", body="19 EUR a month: as many bookings as you can take."),
+            CmsSection(
                 id="questions", heading="Questions", body="You can stop at the end of any month. [Ask us](/contact)."
             ),
         ],
@@ -118,20 +118,26 @@ PAGES: dict[str, Page] = {
     "contact": {
         "title": "Contact",
         "sections": [
-            Section(id="write", heading="Write to us", body="hello@larkspur.example: we answer within a working day."),
-            Section(id="call", heading="Call us", body="Monday to Friday, nine to five."),
+            CmsSection(
+                id="write", heading="Write to us", body="hello@larkspur.example: we answer within a working day."
+            ),
+            CmsSection(id="call", heading="Call us", body="Monday to Friday, nine to five."),
         ],
     },
     "imprint": {
         "title": "Imprint",
         "sections": [
-            Section(id="company", heading="Company", body="Larkspur Bookings, a company that was made up for a demo."),
-            Section(id="privacy", heading="Privacy", body="We keep what a booking needs, and delete it after a year."),
+            CmsSection(
+                id="company", heading="Company", body="Larkspur Bookings, a company that was made up for a demo."
+            ),
+            CmsSection(
+                id="privacy", heading="Privacy", body="We keep what a booking needs, and delete it after a year."
+            ),
         ],
     },
 }
 
-IMAGES: dict[str, Image] = {
+IMAGES: dict[str, CmsImage] = {
     "img-1": {"name": "workbench.jpg", "alt": "The workbench at our office"},
     "img-2": {"name": "waiting-list.png", "alt": "A waiting list with three names"},
     "img-3": {"name": "riverside-pottery.jpg", "alt": "Ines at the wheel"},
@@ -142,7 +148,7 @@ IMAGES: dict[str, Image] = {
 
 
 def objectives(now: int) -> dict[str, Objective]:
-    this, last = quarter_of(now), quarter_of(now - QUARTER)
+    this, last = quarter_name(now), quarter_name(now - QUARTER_MILLISECONDS)
     return {
         "O-1": Objective(
             title="Workshops can rely on us",
@@ -181,12 +187,12 @@ KEY_RESULTS: dict[str, KeyResult] = {
 }
 
 
-async def fill(records: Records) -> bool:
+async def fill_content(records: ToolItemStore) -> bool:
     """False if there is something already: what is made up must not stand between what is real."""
     return bool(await records.change("", _put))
 
 
-def _put(shelf: Shelf) -> bool:
+def _put(shelf: ToolItemTransaction) -> bool:
     if any(shelf.list(kind) for kind in (POST, PAGE, IMAGE, OBJECTIVE, KEY_RESULT)):
         return False
     for kind, things in (

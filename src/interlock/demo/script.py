@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Said, Wish
-from interlock.core.chat.thread import answer_to
-from interlock.demo.telling import open_question, tell
+from interlock.core.chat.prompt import Delta, ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
+from interlock.core.chat.thread import parse_answer
+from interlock.demo.telling import describe_results, find_open_question
 
 NAME = "demo:scripted"
 LABEL = "I am a small script, not a language model: this is the demo."
-PIECE = 12  # characters of one piece of the stream
+CHUNK_LENGTH = 12  # characters of one piece of the stream
 
 
-class Plan(NamedTuple):
+class ScriptedPlan(NamedTuple):
     """What was understood: the words for it, and the calls; no calls where something is missing."""
 
     words: str
@@ -32,78 +32,80 @@ class ScriptedModel:
     name: str = NAME
     pause: float = 0.015
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
-        reply = answer(prompt)
-        for start in range(0, len(reply.text), PIECE):
-            yield Delta(reply.text[start : start + PIECE])
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
+        reply = make_reply(prompt)
+        for start in range(0, len(reply.text), CHUNK_LENGTH):
+            yield Delta(reply.text[start : start + CHUNK_LENGTH])
             await asyncio.sleep(self.pause)
         yield reply
 
 
-def answer(prompt: Prompt) -> Replied:
+def make_reply(prompt: Prompt) -> ModelReply:
     """One turn. Only what a person said leads to a call; what stands in a result never does."""
     since = _since_last_reply(prompt)
-    results = [each for each in since if isinstance(each, Result)]
-    said = [each for each in since if isinstance(each, Said)]
-    parts = [tell(results)]
-    wishes: tuple[Wish, ...] = ()
+    results = [each for each in since if isinstance(each, ToolResult)]
+    said = [each for each in since if isinstance(each, PromptUserMessage)]
+    parts = [describe_results(results)]
+    wishes: tuple[ToolRequest, ...] = ()
     if said:
-        words, wishes = _reaction(prompt, said[-1].text)
+        words, wishes = _react(prompt, said[-1].text)
         parts.append(words)
-    if not any(isinstance(each, Replied) and LABEL in each.text for each in prompt.messages):
+    if not any(isinstance(each, ModelReply) and LABEL in each.text for each in prompt.messages):
         parts.insert(0, LABEL)
-    return Replied("\n\n".join(part for part in parts if part), wishes)
+    return ModelReply("\n\n".join(part for part in parts if part), wishes)
 
 
-def _since_last_reply(prompt: Prompt) -> Sequence[Said | Result | Replied]:
+def _since_last_reply(prompt: Prompt) -> Sequence[PromptUserMessage | ToolResult | ModelReply]:
     behind = 0
     for number, message in enumerate(prompt.messages, 1):
-        behind = number if isinstance(message, Replied) else behind
+        behind = number if isinstance(message, ModelReply) else behind
     return prompt.messages[behind:]
 
 
-def _reaction(prompt: Prompt, text: str) -> tuple[str, tuple[Wish, ...]]:
+def _react(prompt: Prompt, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
     offered = {offer.name for offer in prompt.tools}
     if not offered:  # as when a reviewer asks about a card
         return "I have nothing to add: I only turn fixed words into calls, and I was given no tools here.", ()
     plan = _confirmation(prompt, text) or _plan(text)
     if plan is None:
-        return abilities(offered), ()
+        return describe_abilities(offered), ()
     missing = [tool for tool, _ in plan.calls if tool not in offered]
     if missing:
-        return f"I understand that, but I was not given the tool {missing[0]} here. {abilities(offered)}", ()
-    turn = sum(isinstance(message, Replied) for message in prompt.messages)
+        return f"I understand that, but I was not given the tool {missing[0]} here. {describe_abilities(offered)}", ()
+    turn = sum(isinstance(message, ModelReply) for message in prompt.messages)
     return plan.words, tuple(
-        Wish(f"call_{turn}_{number}", tool, json.dumps(args)) for number, (tool, args) in enumerate(plan.calls)
+        ToolRequest(f"call_{turn}_{number}", tool, json.dumps(args)) for number, (tool, args) in enumerate(plan.calls)
     )
 
 
-def _confirmation(prompt: Prompt, text: str) -> Plan | None:
+def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     """A yes or a no to what was asked in the reply before; the arguments are those of the first call, word for word."""
-    wish = open_question(prompt.messages)
-    said = answer_to(text)
+    wish = find_open_question(prompt.messages)
+    said = parse_answer(text)
     if wish is None or said == "closed":
         return None
     if said == "no":
-        return Plan("All right. I left everything as it is.")
+        return ScriptedPlan("All right. I left everything as it is.")
     try:
         args = json.loads(wish.args)
     except ValueError:
         return None  # another model's, before this one took over
-    return Plan("Then I do it.", ((wish.tool, {**args, "confirmed": True}),)) if isinstance(args, dict) else None
+    return (
+        ScriptedPlan("Then I do it.", ((wish.tool, {**args, "confirmed": True}),)) if isinstance(args, dict) else None
+    )
 
 
-def _plan(text: str) -> Plan | None:
-    straight = _straight(text)
+def _plan(text: str) -> ScriptedPlan | None:
+    straight = _straighten_quotes(text)
     if re.search(r"\b(?:don't|dont|do not|never|without)\b", re.sub(r'"[^"]*"', "", straight), re.IGNORECASE):
         return None  # what somebody does not want must not be done by mistake
-    for form, planned in _FORMS:
+    for form, planned in _PATTERNS:
         if found := form.search(straight):
             return planned(found, _quoted(straight))
     return None
 
 
-def _straight(text: str) -> str:
+def _straighten_quotes(text: str) -> str:
     return re.sub("[\u2018\u2019]", "'", re.sub("[\u201c\u201d\u00ab\u00bb]", '"', text))
 
 
@@ -115,78 +117,82 @@ def _quoted(text: str) -> list[str]:
     ]
 
 
-def _question(found: re.Match[str], _: list[str]) -> Plan:
+def _question(found: re.Match[str], _: list[str]) -> ScriptedPlan:
     question = found[1].strip().rstrip("?.! ")
     args: dict[str, object] = {"question": f"{question[:1].upper()}{question[1:]}?"}
     if re.search(r"\bcolou?r", question, re.IGNORECASE):
         args["choices"] = ["red", "green", "blue"]
-    return Plan("I ask you.", (("request_human_input", args),))
+    return ScriptedPlan("I ask you.", (("request_human_input", args),))
 
 
-def _delegation(found: re.Match[str], _: list[str]) -> Plan:
+def _delegation(found: re.Match[str], _: list[str]) -> ScriptedPlan:
     agent = found[1].lower()
-    return Plan(f"I hand this to the {agent}.", ((f"agent_{agent}", {"task": found[2].strip()}),))
+    return ScriptedPlan(f"I hand this to the {agent}.", ((f"agent_{agent}", {"task": found[2].strip()}),))
 
 
-def _listing(found: re.Match[str], _: list[str]) -> Plan:
+def _listing(found: re.Match[str], _: list[str]) -> ScriptedPlan:
     kind = found[1].lower()
-    return Plan(f"I look up the {kind}.", ((_LISTS[kind], {}),))
+    return ScriptedPlan(f"I look up the {kind}.", ((_LISTS[kind], {}),))
 
 
-def _issues(found: re.Match[str], quoted: list[str]) -> Plan:
-    titles = quoted or _named(found)
+def _issues(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
+    titles = quoted or _title_after_keyword(found)
     if not titles:
-        return Plan('Which title should it have? Say: create an issue titled "…".')
+        return ScriptedPlan('Which title should it have? Say: create an issue titled "…".')
     words = (
         f'I propose to create the issue "{titles[0]}".'
         if len(titles) == 1
         else f"I propose to create {len(titles)} issues."
     )
-    return Plan(words, tuple(("linear_create_issue", {"title": title}) for title in titles))
+    return ScriptedPlan(words, tuple(("linear_create_issue", {"title": title}) for title in titles))
 
 
-def _objective(found: re.Match[str], quoted: list[str]) -> Plan:
-    titles = quoted or _named(found)
+def _objective(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
+    titles = quoted or _title_after_keyword(found)
     if not titles:
-        return Plan('Which title should it have? Say: create an objective "…".')
-    return Plan(f'I propose to create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),))
+        return ScriptedPlan('Which title should it have? Say: create an objective "…".')
+    return ScriptedPlan(
+        f'I propose to create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),)
+    )
 
 
-def _post(found: re.Match[str], quoted: list[str]) -> Plan:
+def _post(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
     verb, rest = found[1].lower().replace("remove", "delete"), found[2]
     slug = _slug(quoted[0] if quoted else re.sub(r"\b(the|a|post)\b", " ", rest, flags=re.IGNORECASE))
     if not slug:
-        return Plan(f'Which post? Say: {verb} the post "…".')
-    return Plan(f"I propose to {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
+        return ScriptedPlan(f'Which post? Say: {verb} the post "…".')
+    return ScriptedPlan(f"I propose to {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
 
 
-def _pages(found: re.Match[str], quoted: list[str]) -> Plan:
+def _pages(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
     named = quoted or [re.sub(r"\b(the|pages?)\b", " ", found[1], flags=re.IGNORECASE)]
     slugs = [slug for slug in map(_slug, named) if slug]
     if not slugs:
-        return Plan('Which page? Say: delete the page "…".')
+        return ScriptedPlan('Which page? Say: delete the page "…".')
     if len(slugs) == 1:
-        return Plan(f"You want to delete the page {slugs[0]}.", (("cms_delete_page", {"slug": slugs[0]}),))
-    return Plan(f"You want to delete {len(slugs)} pages.", (("cms_delete_pages", {"slugs": slugs}),))
+        return ScriptedPlan(f"You want to delete the page {slugs[0]}.", (("cms_delete_page", {"slug": slugs[0]}),))
+    return ScriptedPlan(f"You want to delete {len(slugs)} pages.", (("cms_delete_pages", {"slugs": slugs}),))
 
 
-def _sections(_: re.Match[str], quoted: list[str]) -> Plan:
+def _sections(_: re.Match[str], quoted: list[str]) -> ScriptedPlan:
     if len(quoted) < 2:
-        return Plan('Which one? Say: delete the section "…" of the page "…".')
+        return ScriptedPlan('Which one? Say: delete the section "…" of the page "…".')
     *sections, page = map(_slug, quoted)
     if len(sections) == 1:
-        return Plan("You want to delete a section.", (("cms_delete_section", {"page": page, "section": sections[0]}),))
+        return ScriptedPlan(
+            "You want to delete a section.", (("cms_delete_section", {"page": page, "section": sections[0]}),)
+        )
     args = {"page": page, "sections": sections}
-    return Plan(f"You want to delete {len(sections)} sections.", (("cms_delete_sections", args),))
+    return ScriptedPlan(f"You want to delete {len(sections)} sections.", (("cms_delete_sections", args),))
 
 
-def _image(_: re.Match[str], quoted: list[str]) -> Plan:
+def _image(_: re.Match[str], quoted: list[str]) -> ScriptedPlan:
     if not quoted:
-        return Plan('Which image? Say: delete the image "…".')
-    return Plan(f"I propose to delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
+        return ScriptedPlan('Which image? Say: delete the image "…".')
+    return ScriptedPlan(f"I propose to delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
 
 
-def _named(found: re.Match[str]) -> list[str]:
+def _title_after_keyword(found: re.Match[str]) -> list[str]:
     """Without quotes, the title is what stands behind "titled"."""
     behind = re.search(r"\b(?:titled|called|named)\s+(.+)", found[0], re.IGNORECASE)
     return [behind[1].strip().rstrip(".!?")] if behind else []
@@ -206,25 +212,25 @@ _LISTS = {
 _MAKE, _DELETE = r"\b(?:create|open|file|add|make)\b", r"\b(?:delete|remove)\b"
 
 
-_Planned = Callable[[re.Match[str], list[str]], Plan]
+_MakePlan = Callable[[re.Match[str], list[str]], ScriptedPlan]
 
 
-def _form(pattern: str, planned: _Planned) -> tuple[re.Pattern[str], _Planned]:
+def _pattern(pattern: str, planned: _MakePlan) -> tuple[re.Pattern[str], _MakePlan]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), planned
 
 
 # The first that fits counts.
-_FORMS: tuple[tuple[re.Pattern[str], _Planned], ...] = (
-    _form(r"\bask me\b[,:]?\s*(.+)", _question),
-    _form(r"\b(?:let|ask|have|tell)\s+the\s+([a-z]\w*)\s+(?:to\s+)?(.+)", _delegation),
-    _form(rf"{_MAKE}.*\bissues?\b.*", _issues),
-    _form(rf"{_MAKE}.*\bobjectives?\b.*", _objective),
-    _form(rf"\b(?:list|show|which|what)\b.*?\b({'|'.join(_LISTS)})\b", _listing),
-    _form(rf"{_DELETE}.*\bsections?\b", _sections),
-    _form(rf"{_DELETE}.*\bimage\b", _image),
-    _form(rf"{_DELETE}(.*\bpages?\b.*)", _pages),
-    _form(r"\b(publish|archive)\b(.*)", _post),
-    _form(r"\b(delete|remove)\b(.*\bpost\b.*)", _post),
+_PATTERNS: tuple[tuple[re.Pattern[str], _MakePlan], ...] = (
+    _pattern(r"\bask me\b[,:]?\s*(.+)", _question),
+    _pattern(r"\b(?:let|ask|have|tell)\s+the\s+([a-z]\w*)\s+(?:to\s+)?(.+)", _delegation),
+    _pattern(rf"{_MAKE}.*\bissues?\b.*", _issues),
+    _pattern(rf"{_MAKE}.*\bobjectives?\b.*", _objective),
+    _pattern(rf"\b(?:list|show|which|what)\b.*?\b({'|'.join(_LISTS)})\b", _listing),
+    _pattern(rf"{_DELETE}.*\bsections?\b", _sections),
+    _pattern(rf"{_DELETE}.*\bimage\b", _image),
+    _pattern(rf"{_DELETE}(.*\bpages?\b.*)", _pages),
+    _pattern(r"\b(publish|archive)\b(.*)", _post),
+    _pattern(r"\b(delete|remove)\b(.*\bpost\b.*)", _post),
 )
 _ABILITIES = (
     ("linear_list_issues", "list issues"),
@@ -242,7 +248,7 @@ _ABILITIES = (
 )
 
 
-def abilities(offered: set[str]) -> str:
+def describe_abilities(offered: set[str]) -> str:
     able = [words for tool, words in _ABILITIES if tool in offered]
     if not able:
         return "I know none of the tools that I was given, so there is nothing that I can do here."

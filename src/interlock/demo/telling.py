@@ -5,50 +5,50 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from interlock.core.chat.prompt import Message, Replied, Result, Wish
+from interlock.core.chat.prompt import ModelReply, PromptMessage, ToolRequest, ToolResult
 
-MOST = 12  # lines of a list
-LONGEST = 200  # characters of a value
-LONGEST_REPORT = 2_000  # characters of what another agent said
+MAX_ITEMS = 12  # lines of a list
+MAX_VALUE = 200  # characters of a value
+MAX_REPORT = 2_000  # characters of what another agent said
 
 
-def tell(results: Sequence[Result]) -> str:
+def describe_results(results: Sequence[ToolResult]) -> str:
     """One paragraph for each call, in the order of the calls."""
-    return "\n\n".join(map(_told, results))
+    return "\n\n".join(map(_describe_result, results))
 
 
-def open_question(messages: Sequence[Message]) -> Wish | None:
+def find_open_question(messages: Sequence[PromptMessage]) -> ToolRequest | None:
     """The call that was answered with a question, if the reply before the last message put it to the person.
 
     One confirmation is open per thread: of several, the last.
     """
-    replies = [number for number, each in enumerate(messages) if isinstance(each, Replied)]
+    replies = [number for number, each in enumerate(messages) if isinstance(each, ModelReply)]
     if len(replies) < 2:
         return None
     first, second = replies[-2:]
     called = messages[first]
-    results = [each for each in messages[first:second] if isinstance(each, Result)]
+    results = [each for each in messages[first:second] if isinstance(each, ToolResult)]
     waiting = {each.call_id for each in results if _field(each.content, "requires_confirmation") is True}
-    wishes = called.wishes if isinstance(called, Replied) else ()
+    wishes = called.wishes if isinstance(called, ModelReply) else ()
     return next((wish for wish in reversed(wishes) if wish.id in waiting), None)
 
 
-def _told(result: Result) -> str:
+def _describe_result(result: ToolResult) -> str:
     name, content = f"`{result.tool}`", result.content
     if _field(content, "requires_confirmation") is True:
-        return f"{_said(content)}\n\nShall I go on? Please answer yes or no."
+        return f"{_question_text(content)}\n\nShall I go on? Please answer yes or no."
     if _field(content, "declined") is True:
-        return _not_run(name, content)
+        return _describe_not_run(name, content)
     if _field(content, "success") is False:
-        return _went_wrong(name, content) + _edited(content)
+        return _describe_failure(name, content) + _describe_edit(content)
     if result.tool == "request_human_input":
         return f"You answered: {_short(_field(content, 'answer') or content)}."
     if result.tool.startswith("agent_"):
-        return _reported(result.tool.removeprefix("agent_"), content)
-    return _ran(name, content)
+        return _describe_report(result.tool.removeprefix("agent_"), content)
+    return _describe_success(name, content)
 
 
-def _not_run(name: str, content: object) -> str:
+def _describe_not_run(name: str, content: object) -> str:
     reason = _short(_field(content, "reason") or "no reason was given").rstrip(".")
     match _field(content, "status"):
         case "expired":
@@ -61,7 +61,7 @@ def _not_run(name: str, content: object) -> str:
             return f"{name} was declined and did not run: {reason}. I leave it at that."
 
 
-def _went_wrong(name: str, content: object) -> str:
+def _describe_failure(name: str, content: object) -> str:
     error = _short(_field(content, "error") or "no error was given").rstrip(".")
     match _field(content, "status"):
         case "responded":
@@ -74,24 +74,24 @@ def _went_wrong(name: str, content: object) -> str:
             return f"{name} failed: {error}."
 
 
-def _reported(agent: str, content: object) -> str:
+def _describe_report(agent: str, content: object) -> str:
     said, status = _field(content, "said") or content, _field(content, "status") or "done"
     if status == "done":
-        return f"The {agent} is done and says:\n\n{_short(said, LONGEST_REPORT)}"
+        return f"The {agent} is done and says:\n\n{_short(said, MAX_REPORT)}"
     return f"The {agent} did not get to the end ({_short(_field(content, 'reason') or status)})."
 
 
-def _ran(name: str, content: object) -> str:
+def _describe_success(name: str, content: object) -> str:
     items = _items(content)
     if items is not None:
-        lines = [f"- {_line(item)}" for item in items[:MOST]]
-        more = [f"- and {len(items) - MOST} more"] if len(items) > MOST else []
+        lines = [f"- {_line(item)}" for item in items[:MAX_ITEMS]]
+        more = [f"- and {len(items) - MAX_ITEMS} more"] if len(items) > MAX_ITEMS else []
         return "\n".join([f"{name} found {len(items)}:", *lines, *more])
     facts = _line(_field(content, "result") or content)
-    return f"{name} ran{f': {facts}' if facts else ''}.{_edited(content)}"
+    return f"{name} ran{f': {facts}' if facts else ''}.{_describe_edit(content)}"
 
 
-def _edited(content: object) -> str:
+def _describe_edit(content: object) -> str:
     if _field(content, "edited") is not True:
         return ""
     ran_with, changed = _field(content, "ran_with"), _field(content, "changed")
@@ -127,7 +127,7 @@ def _line(item: object) -> str:
             return _short(item)
 
 
-def _said(content: object) -> str:
+def _question_text(content: object) -> str:
     """What would happen, in the words of the tool."""
     parts = [_field(content, key) for key in ("message", "would")]
     return "\n\n".join(part for part in parts if isinstance(part, str) and part)
@@ -137,6 +137,6 @@ def _field(content: object, key: str) -> object:
     return content.get(key) if isinstance(content, Mapping) else None
 
 
-def _short(value: object, longest: int = LONGEST) -> str:
+def _short(value: object, longest: int = MAX_VALUE) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -25,13 +25,15 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import CallMismatch, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.sdk.agent import Agent, Ran, note, told
+from interlock.sdk.agent import Agent, Executed, edit_note, to_model_message
 
-OURS = "interlock"  # the key of the session's state under which this module notes things
+STATE_KEY = "interlock"  # the key of the session's state under which this module notes things
 CALLS, FENCE = "calls", "fence"  # below it: which calls had which id, and which pause the session is in
 DELEGATES, WITHIN = "agents", "within"  # sessions of agents that are tools; the call within which a session is
-APPROVED = "_approved_function_arguments"  # what Agent Framework compares with the arguments that are about to run
-Next = Callable[[], Awaitable[None]]
+APPROVED_ARGUMENTS_KEY = (
+    "_approved_function_arguments"  # what Agent Framework compares with the arguments that are about to run
+)
+CallNext = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class Gate:
     def middleware(self) -> list[Any]:
         """The last ones: what stands behind them is given what was approved, and must not change it."""
 
-        async def calls(context: FunctionInvocationContext, call_next: Next) -> None:
+        async def calls(context: FunctionInvocationContext, call_next: CallNext) -> None:
             await self._call(context, call_next)
 
-        async def runs(context: AgentContext, call_next: Next) -> None:
+        async def runs(context: AgentContext, call_next: CallNext) -> None:
             await self._run(context, call_next)
 
         return [calls] if self.inline or not self.keep else [calls, runs]
@@ -70,9 +72,9 @@ class Gate:
         (task,) = plain.parameters()["properties"]
 
         async def delegate(ctx: FunctionInvocationContext, **given: Any) -> str:
-            return await _delegated(agent, ctx, str(given[task]))
+            return await _run_delegate(agent, ctx, str(given[task]))
 
-        setattr(delegate, OURS, DELEGATES)
+        setattr(delegate, STATE_KEY, DELEGATES)
         schema = plain.parameters()
         return FunctionTool(name=plain.name, description=plain.description, func=delegate, input_model=schema)
 
@@ -80,16 +82,16 @@ class Gate:
 
     async def resume(self, agent: Any, pause: Pause) -> tuple[AgentSession, AgentResponse]:
         """Goes on with a run that was paused, in whatever process. The session is the program's to keep."""
-        session = session_of(pause)
+        session = load_session(pause)
         response = await self.look_again(agent, session)
         await self.agent.resumed(pause)
         return session, response
 
     async def look_again(self, agent: Any, session: AgentSession) -> AgentResponse:
         """The same with a session that the program has kept itself: all calls that waited are looked at again."""
-        return await agent.run(_look_again(session), session=session)
+        return await agent.run(_resume_message(session), session=session)
 
-    async def _run(self, context: AgentContext, call_next: Next) -> None:
+    async def _run(self, context: AgentContext, call_next: CallNext) -> None:
         """A run that ends with questions is kept, so that any process can go on with it."""
         session = context.session
 
@@ -104,19 +106,19 @@ class Gate:
         return await keep(context.result)
 
     async def _keep(self, session: AgentSession) -> None:
-        notes, run_id = session.state.setdefault(OURS, {}), session.session_id
+        notes, run_id = session.state.setdefault(STATE_KEY, {}), session.session_id
         fence = notes.pop(FENCE, None)
-        if pending(session):
-            notes[FENCE] = (await self.agent.pause(run_id, _stored(session).encode())).fence
+        if pending_requests(session):
+            notes[FENCE] = (await self.agent.pause(run_id, _dump_session(session).encode())).fence
         elif fence is not None:
             await self.agent.resumed(Pause(run_id, self.agent.path[0], b"", 0, fence))
 
     # A call
 
-    async def _call(self, context: FunctionInvocationContext, call_next: Next) -> None:
-        if getattr(context.function.func, OURS, "") == DELEGATES:
+    async def _call(self, context: FunctionInvocationContext, call_next: CallNext) -> None:
+        if getattr(context.function.func, STATE_KEY, "") == DELEGATES:
             return await call_next()  # what it calls has gates of its own
-        attempt = _Attempt(context, call_next)
+        attempt = _FunctionAttempt(context, call_next)
         try:
             call, spec = self._proposed(context), self._spec(context.function)
             outcome = await self.agent.attempt(call, spec, attempt.run)
@@ -126,11 +128,11 @@ class Gate:
         except Error as error:
             if error is attempt.error:  # the tool's own
                 raise
-            return _not_asked(context, error)
-        return _put(context, outcome, note(call, spec, outcome, attempt.args))
+            return _set_error(context, error)
+        return _set_result(context, outcome, edit_note(call, spec, outcome, attempt.args))
 
     def _waits(self, context: FunctionInvocationContext) -> bool:
-        return self.inline and WITHIN not in context.session.state.get(OURS, {})
+        return self.inline and WITHIN not in context.session.state.get(STATE_KEY, {})
 
     def _proposed(self, context: FunctionInvocationContext) -> ToolCall:
         name, session = context.function.name, context.session
@@ -145,20 +147,20 @@ class Gate:
         return known if known.schema is not None else replace(known, schema=function.parameters())
 
 
-def session_of(pause: Pause) -> AgentSession:
+def load_session(pause: Pause) -> AgentSession:
     if not pause.state:
         raise Misconfigured(f"The run {pause.run_id} was paused without its session: it is not one of Agent Framework.")
     return AgentSession.from_dict(json.loads(pause.state))
 
 
-def pending(session: AgentSession) -> list[Content]:
+def pending_requests(session: AgentSession) -> list[Content]:
     """What Agent Framework itself has noted as asked and not answered, without what runs at the model's provider."""
     noted = session.state.get("tool_approval") or {}
     found = [_content(each) for each in noted.get("pending_approval_requests", ())]
     return [request for request in found if request.function_call is not None and not request.function_call.hosted]
 
 
-def _stored(session: AgentSession) -> str:
+def _dump_session(session: AgentSession) -> str:
     try:
         return json.dumps(session.to_dict())
     except (TypeError, ValueError) as error:
@@ -166,8 +168,8 @@ def _stored(session: AgentSession) -> str:
         raise Misconfigured(f"The session {session.session_id} cannot be kept: {error}. {how}") from error
 
 
-def _look_again(session: AgentSession) -> Message:
-    answers = [request.to_function_approval_response(approved=True) for request in pending(session)]
+def _resume_message(session: AgentSession) -> Message:
+    answers = [request.to_function_approval_response(approved=True) for request in pending_requests(session)]
     if not answers:
         raise InvalidRequest(
             f"Nothing waits in the session {session.session_id}: run the agent with a message instead."
@@ -175,31 +177,31 @@ def _look_again(session: AgentSession) -> Message:
     return Message("user", answers)
 
 
-async def _delegated(agent: Any, context: FunctionInvocationContext, task: str) -> str:
+async def _run_delegate(agent: Any, context: FunctionInvocationContext, task: str) -> str:
     """The inner agent has a session of its own, which waits in that of the outer one."""
     if "call_id" not in context.metadata or context.session is None:
         raise Misconfigured("gate.as_tool needs an outer agent with middleware=gate.middleware, and a session.")
     key = _call_id(context, context.session)
-    kept = context.session.state[OURS].setdefault(DELEGATES, {})
+    kept = context.session.state[STATE_KEY].setdefault(DELEGATES, {})
     session, said = AgentSession(session_id=context.session.session_id), Message("user", [task])
-    session.state[OURS] = {WITHIN: key}
+    session.state[STATE_KEY] = {WITHIN: key}
     if key in kept:
         session = AgentSession.from_dict(json.loads(kept[key]))
-        said = _look_again(session)
+        said = _resume_message(session)
     response = await agent.run(said, session=session, function_invocation_kwargs=dict(context.kwargs))
-    if pending(session):
-        kept[key] = _stored(session)
-        raise UserInputRequiredException(contents=[_question(context)])
+    if pending_requests(session):
+        kept[key] = _dump_session(session)
+        raise UserInputRequiredException(contents=[_approval_request(context)])
     kept.pop(key, None)
     return str(response.text)
 
 
 @dataclass
-class _Attempt:
+class _FunctionAttempt:
     """The arguments that were run, and what the tool itself raised."""
 
     context: FunctionInvocationContext
-    call_next: Next
+    call_next: CallNext
     args: Args | None = None
     error: BaseException | None = None
 
@@ -207,17 +209,17 @@ class _Attempt:
         """With what was approved. The framework's own "changed after approval" is about ours: let it be."""
         self.args = args
         if canonical_args(args) != canonical_args(_arguments(self.context)):  # to Python, True is 1
-            self.context.metadata.pop(APPROVED, None)
+            self.context.metadata.pop(APPROVED_ARGUMENTS_KEY, None)
             self.context.arguments = dict(args)
         try:
             await self.call_next()
         except BaseException as error:
             self.error = error
             raise
-        return _recorded(self.context.result)
+        return _storable_result(self.context.result)
 
 
-def _recorded(result: Any) -> Any:
+def _storable_result(result: Any) -> Any:
     """What the model got, in a form that can be stored and given again."""
     if not isinstance(result, list) or not all(isinstance(each, Content) for each in result):
         return result
@@ -226,29 +228,29 @@ def _recorded(result: Any) -> Any:
     return [each.to_dict() for each in result]
 
 
-def _not_asked(context: FunctionInvocationContext, error: Error) -> None:
+def _set_error(context: FunctionInvocationContext, error: Error) -> None:
     """The model is told what it can mend. Anything else ends the run: nothing runs without the gate."""
     if not isinstance(error, InvalidRequest | CallMismatch):
         raise MiddlewareFailure(error.message) from error
     context.result = json.dumps({"success": False, "error": error.message})
 
 
-def _put(context: FunctionInvocationContext, outcome: Ran | Outcome, edited: str) -> None:
+def _set_result(context: FunctionInvocationContext, outcome: Executed | Outcome, edited: str) -> None:
     """What becomes of the call: its result, what the model is told instead, or the framework's own question."""
     match outcome:
         case Waiting():
-            context.result = _question(context)
+            context.result = _approval_request(context)
             return
-        case Ran():
+        case Executed():
             pass  # the framework has its result already
         case _:
-            said = told(outcome, context.function.name)
+            said = to_model_message(outcome, context.function.name)
             context.result = [Content.from_text(said if isinstance(said, str) else json.dumps(said))]
     if edited and isinstance(context.result, list):
         context.result = [*context.result, Content.from_text(edited)]
 
 
-def _question(context: FunctionInvocationContext) -> Content:
+def _approval_request(context: FunctionInvocationContext) -> Content:
     """Its answer means "look again": what was approved is what the gate says."""
     call_id = context.metadata["call_id"]
     occurrence = context.metadata.get("function_call_occurrence_id", call_id)
@@ -266,7 +268,7 @@ def _call_id(context: FunctionInvocationContext, session: AgentSession) -> str:
     if not call_id:
         raise InvalidRequest(f"{context.function.name} was called without an id.")
     occurrence = context.metadata.get("function_call_occurrence_id", call_id)
-    notes = session.state.setdefault(OURS, {})
+    notes = session.state.setdefault(STATE_KEY, {})
     seen: list[str] = notes.setdefault(CALLS, {}).setdefault(call_id, [])
     if occurrence not in seen:
         seen.append(occurrence)

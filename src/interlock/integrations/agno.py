@@ -20,10 +20,18 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.sdk.agent import Agent, Ran, note, short, told
+from interlock.sdk.agent import Agent, Executed, bounded_id, edit_note, to_model_message
 
-INJECTED = ("_agent", "_team", "_run_context", "_images", "_videos", "_audios", "_files")  # what Agno gives to a tool
-GATED = "interlock"  # the attribute of an entrypoint that says by whom it is gated
+INJECTED_ARGUMENTS = (
+    "_agent",
+    "_team",
+    "_run_context",
+    "_images",
+    "_videos",
+    "_audios",
+    "_files",
+)  # what Agno gives to a tool
+GATED_ATTRIBUTE = "interlock"  # the attribute of an entrypoint that says by whom it is gated
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,9 @@ class Gate:
     agent: Agent
     effects: Mapping[str, str] = field(default_factory=dict)
     specs: Mapping[str, ToolSpec] = field(default_factory=dict)
-    numbers: ContextVar[_Numbers | None] = field(default_factory=lambda: ContextVar("interlock_numbers", default=None))
+    numbers: ContextVar[_CallNumbers | None] = field(
+        default_factory=lambda: ContextVar("interlock_numbers", default=None)
+    )
 
     def tools(self, *tools: Any) -> list[Function]:
         """Python functions, Agno's Functions and Toolkits; a toolkit that has to be connected is connected before."""
@@ -80,10 +90,10 @@ class Gate:
         return went_on
 
     async def _go_on(self, agent: Any, run: Any) -> Any:
-        gated = dict(_gates(agent))
-        while asked := _asked(run, gated):
+        gated = dict(_gated_functions(agent))
+        while asked := _held_calls(run, gated):
             outcomes = [await each.outcome() for each in asked]
-            if _pauses(agent, outcomes):
+            if _should_pause(agent, outcomes):
                 await self.agent.pause(run.run_id, _state(run))
                 return run
             with self._looking_again(run, asked):
@@ -91,11 +101,11 @@ class Gate:
         return run
 
     def _go_on_sync(self, agent: Any, run: Any) -> Any:
-        gated, lock = dict(_gates(agent)), self.agent.lock
-        while asked := _asked(run, gated):
+        gated, lock = dict(_gated_functions(agent)), self.agent.lock
+        while asked := _held_calls(run, gated):
             lock.open()
             outcomes = [lock.bridge.run(each.outcome()) for each in asked]
-            if _pauses(agent, outcomes):
+            if _should_pause(agent, outcomes):
                 self.agent.pause_sync(run.run_id, _state(run))
                 return run
             with self._looking_again(run, asked):
@@ -103,11 +113,11 @@ class Gate:
         return run
 
     @contextmanager
-    def _looking_again(self, run: Any, asked: list[_Asked]) -> Iterator[None]:
+    def _looking_again(self, run: Any, asked: list[_HeldCall]) -> Iterator[None]:
         """To Agno they are confirmed, whatever was decided: what comes of them is said when the tools are called."""
         for each in asked:
             each.confirm(run)
-        token = self.numbers.set(_Numbers.of_run(run, asked))
+        token = self.numbers.set(_CallNumbers.of_run(run, asked))
         try:
             yield
         finally:
@@ -121,7 +131,7 @@ class Gate:
             raise Misconfigured(f"{inner.name} runs outside of Agno (external_execution): gate it where it runs.")
         spec = self.specs.get(inner.name) or ToolSpec(inner.name, self.effects.get(inner.name, ""))
         spec = spec if spec.schema is not None else replace(spec, schema=inner.parameters)
-        by = _Gated(self.agent, spec, inner, self.numbers)
+        by = _GatedFunction(self.agent, spec, inner, self.numbers)
         outer = inner.model_copy(deep=True)
         outer.entrypoint = by.entrypoint()
         outer.skip_entrypoint_processing = True
@@ -132,13 +142,13 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class _Gated:
+class _GatedFunction:
     """One tool behind the gate: `inner` is the tool as it was."""
 
     agent: Agent
     spec: ToolSpec
     inner: Function
-    numbers: ContextVar[_Numbers | None]
+    numbers: ContextVar[_CallNumbers | None]
 
     def entrypoint(self) -> Callable[..., Any]:
         """Agno asks of what kind it is, and gives it the call as `fc`."""
@@ -151,7 +161,7 @@ class _Gated:
             def gated(fc: Any, **_: Any) -> Any:  # type: ignore[misc]  # one of the two
                 return self.run_sync(fc)
 
-        setattr(gated, GATED, self)
+        setattr(gated, GATED_ATTRIBUTE, self)
         return gated
 
     async def run(self, fc: FunctionCall) -> Any:
@@ -169,7 +179,7 @@ class _Gated:
                 await self.agent.wait(outcome.approval_id)
                 outcome = await self.agent.attempt(call, self.spec, body)
         except Error as error:
-            return _instead(error, self.spec.name)
+            return _error_result(error, self.spec.name)
         return self._said(call, outcome, ran)
 
     def run_sync(self, fc: FunctionCall) -> Any:
@@ -187,12 +197,12 @@ class _Gated:
                 self.agent.lock.bridge.run(self.agent.wait(outcome.approval_id))
                 outcome = self.agent.attempt_sync(call, self.spec, body)
         except Error as error:
-            return _instead(error, self.spec.name)
+            return _error_result(error, self.spec.name)
         return self._said(call, outcome, ran)
 
-    def _said(self, call: ToolCall, outcome: Ran | Outcome, ran: list[Args]) -> Any:
-        edited = note(call, self.spec, outcome, ran[-1] if ran else None)
-        result = outcome.result if isinstance(outcome, Ran) else _text(told(outcome, self.spec.name))
+    def _said(self, call: ToolCall, outcome: Executed | Outcome, ran: list[Args]) -> Any:
+        edited = edit_note(call, self.spec, outcome, ran[-1] if ran else None)
+        result = outcome.result if isinstance(outcome, Executed) else _text(to_model_message(outcome, self.spec.name))
         if not edited:
             return result
         if isinstance(result, ToolResult):
@@ -202,29 +212,29 @@ class _Gated:
     def proposed(self, args: Any, run_id: str, session_id: str, call_id: str, number: int) -> ToolCall:
         """A run of Agno is a run; its session is the thread. Models use an id again: then the call has a number."""
         call_id = call_id if number <= 1 else f"{call_id}#{number}"
-        return self.agent.call(self.spec.name, args or {}, run_id, call_id, thread_id=short(session_id))
+        return self.agent.call(self.spec.name, args or {}, run_id, call_id, thread_id=bounded_id(session_id))
 
     def _proposed(self, fc: FunctionCall) -> ToolCall:
         context = fc.function._run_context
         if context is None or not fc.call_id:
             raise Misconfigured(f"{self.spec.name} was called outside of a run of Agno, or without an id.")
         known = self.numbers.get()
-        number = known.of(context.run_id, fc.call_id) if known else _number(fc.call_id, context.messages)
+        number = known.of(context.run_id, fc.call_id) if known else _count_calls(fc.call_id, context.messages)
         return self.proposed(fc.arguments, context.run_id, context.session_id, fc.call_id, number)
 
     def _inner_call(self, fc: FunctionCall, args: Args, unsure: list[EffectUnknown]) -> FunctionCall:
         function = self.inner.model_copy(deep=True)
-        function.entrypoint = _noting(self.inner.entrypoint, unsure)
-        for name in INJECTED:
+        function.entrypoint = _collect_unknown(self.inner.entrypoint, unsure)
+        for name in INJECTED_ARGUMENTS:
             setattr(function, name, getattr(fc.function, name))
         return FunctionCall(function=function, arguments=dict(args), call_id=fc.call_id)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _HeldCall:
     """A call before which the run stands still."""
 
-    by: _Gated
+    by: _GatedFunction
     requirement: Any
     run_id: str
     session_id: str
@@ -247,15 +257,15 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _CallNumbers:
     """Which call of its id one is, while a run goes on: Agno does not show its messages to tools then."""
 
     held: dict[tuple[str, str], int]
     counts: Counter[tuple[str, str]]
 
     @classmethod
-    def of_run(cls, run: Any, asked: list[_Asked]) -> _Numbers:
-        ids = [(each.run_id, call_id) for each in _runs(run) for call_id in _ids(each.messages)]
+    def of_run(cls, run: Any, asked: list[_HeldCall]) -> _CallNumbers:
+        ids = [(each.run_id, call_id) for each in _with_member_runs(run) for call_id in _call_ids(each.messages)]
         return cls({(each.run_id, each.tool.tool_call_id): each.number for each in asked}, Counter(ids))
 
     def of(self, run_id: str, call_id: str) -> int:
@@ -266,46 +276,46 @@ class _Numbers:
         return held or self.counts[run_id, call_id]
 
 
-def _pauses(agent: Any, outcomes: list[Outcome]) -> bool:
+def _should_pause(agent: Any, outcomes: list[Outcome]) -> bool:
     """Without a database of Agno's there is nothing to go on from: then the tool waits where it stands."""
     return agent.db is not None and any(isinstance(outcome, Waiting) for outcome in outcomes)
 
 
-def _asked(run: Any, gated: Mapping[tuple[str, str], _Gated]) -> list[_Asked]:
+def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> list[_HeldCall]:
     """The calls that a paused run stands before; none if it is not paused, or if something else holds it up."""
-    found: list[_Asked] = []
+    found: list[_HeldCall] = []
     if not run.is_paused:
         return found
-    messages = {each.run_id: each.messages for each in _runs(run)}
+    messages = {each.run_id: each.messages for each in _with_member_runs(run)}
     for requirement in run.active_requirements:
         tool, run_id = requirement.tool_execution, requirement.member_run_id or run.run_id
         by = gated.get((requirement.member_agent_id or "", tool.tool_name)) if tool else None
         if by is None or not requirement.needs_confirmation:
             return []
-        number = _number(tool.tool_call_id, messages.get(run_id))
-        found.append(_Asked(by, requirement, run_id, run.session_id, number))
+        number = _count_calls(tool.tool_call_id, messages.get(run_id))
+        found.append(_HeldCall(by, requirement, run_id, run.session_id, number))
     return found
 
 
-def _runs(run: Any) -> Iterator[Any]:
+def _with_member_runs(run: Any) -> Iterator[Any]:
     """A run of a team has those of its members."""
     yield run
     for each in getattr(run, "member_responses", None) or ():
-        yield from _runs(each)
+        yield from _with_member_runs(each)
 
 
-def _gates(agent: Any, member: str = "") -> Iterator[tuple[tuple[str, str], _Gated]]:
+def _gated_functions(agent: Any, member: str = "") -> Iterator[tuple[tuple[str, str], _GatedFunction]]:
     """Every gated tool of an agent, or of a team and its members, by the member's id and the tool's name."""
     if callable(agent.tools):
         raise Misconfigured(
             "The gate has to see the tools of the agent: give it a list, not a function that makes one."
         )
     for tool in agent.tools or ():
-        by = getattr(getattr(tool, "entrypoint", None), GATED, None)
+        by = getattr(getattr(tool, "entrypoint", None), GATED_ATTRIBUTE, None)
         if by is not None:
             yield (member, tool.name), by
     for each in getattr(agent, "members", None) or ():
-        yield from _gates(each, each.id or "")
+        yield from _gated_functions(each, each.id or "")
 
 
 def _functions(tool: Any) -> list[Function]:
@@ -329,17 +339,17 @@ def _processed(function: Function, toolkit: Toolkit | None) -> Function:
     return function
 
 
-def _number(call_id: str, messages: Any) -> int:
-    return _ids(messages).count(call_id)
+def _count_calls(call_id: str, messages: Any) -> int:
+    return _call_ids(messages).count(call_id)
 
 
-def _ids(messages: Any) -> list[str]:
+def _call_ids(messages: Any) -> list[str]:
     """Those of the calls that the model asked for in this run."""
     said = [message for message in messages or () if message.tool_calls and not message.from_history]
     return [str(call.get("id")) for message in said for call in message.tool_calls]
 
 
-def _noting(entrypoint: Any, unsure: list[EffectUnknown]) -> Any:
+def _collect_unknown(entrypoint: Any, unsure: list[EffectUnknown]) -> Any:
     """The same, and a tool that does not know how it ended is heard, though Agno makes a text of every error."""
     if inspect.isgeneratorfunction(entrypoint) or inspect.isasyncgenfunction(entrypoint):
         return entrypoint
@@ -380,10 +390,10 @@ def _result(done: Any, unsure: list[EffectUnknown]) -> Any:
     return done.result
 
 
-def _instead(error: Error, tool: str) -> Any:
+def _error_result(error: Error, tool: str) -> Any:
     """The model is told what it can mend, and that a tool failed. Anything else ends the run."""
     if isinstance(error, EffectUnknown):
-        return _text(told(Finished("unknown"), tool))
+        return _text(to_model_message(Finished("unknown"), tool))
     if isinstance(error, InvalidRequest | CallMismatch | ToolFailed):
         return _text({"success": False, "error": error.message})
     raise StopAgentRun(error.message) from error

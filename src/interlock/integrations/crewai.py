@@ -16,7 +16,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.sdk.agent import Agent, Ran, short, told
+from interlock.sdk.agent import Agent, Executed, bounded_id, to_model_message
 
 
 def gated(
@@ -33,10 +33,10 @@ def gated(
     unknown = {*effects, *secret} - {tool.name for tool in tools}
     if unknown:
         raise Misconfigured(f"There is no tool {', '.join(sorted(unknown))} among these.")
-    return [_gated(tool, agent, effects.get(tool.name, ""), secret.get(tool.name, ())) for tool in tools]
+    return [_gate_tool(tool, agent, effects.get(tool.name, ""), secret.get(tool.name, ())) for tool in tools]
 
 
-def _gated(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...]) -> GatedTool:
+def _gate_tool(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...]) -> GatedTool:
     if isinstance(tool, GatedTool):
         raise Misconfigured(f"{tool.name} has a gate already.")
     made = GatedTool(
@@ -45,7 +45,7 @@ def _gated(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...]) -
         env_vars=tool.env_vars,
         args_schema=tool.args_schema,
         result_schema=tool.result_schema,
-        cache_function=tool.cache_function if effect == "read" else never,
+        cache_function=tool.cache_function if effect == "read" else never_cache,
         result_as_answer=tool.result_as_answer,
         max_usage_count=tool.max_usage_count,
         tool_failure_policy=tool.tool_failure_policy,
@@ -54,12 +54,12 @@ def _gated(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...]) -
     return made
 
 
-def never(_args: Any = None, _result: Any = None) -> bool:
+def never_cache(_args: Any = None, _result: Any = None) -> bool:
     """For `cache_function`: of a call that changes something every one comes to the gate."""
     return False
 
 
-class Reported(Exception):
+class ToolReportedFailure(Exception):
     """The tool did not raise, and says itself that it failed."""
 
     def __init__(self, failure: ToolFailure) -> None:
@@ -89,28 +89,28 @@ class GatedTool(BaseTool):
         try:
             tool, agent, spec = self._gate()
             live, bridge = agent.lock.open(), agent.lock.bridge
-            call = bridge.run(self._call(agent, spec, _plain(tool, args, kwargs)))
-            outcome = agent.attempt_sync(call, spec, _body(tool))
+            call = bridge.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
+            outcome = agent.attempt_sync(call, spec, _sync_body(tool))
             while isinstance(outcome, Waiting):
                 bridge.run(live.side.wait(outcome.approval_id))
-                outcome = agent.attempt_sync(call, spec, _body(tool))
+                outcome = agent.attempt_sync(call, spec, _sync_body(tool))
         except Exception as error:  # noqa: BLE001  CrewAI runs a tool that raises once more at once
-            return _failure(error)
-        return _given(outcome, self.name)
+            return _to_tool_failure(error)
+        return _to_tool_result(outcome, self.name)
 
     async def _arun(self, *args: Any, **kwargs: Any) -> Any:
         try:
             tool, agent, spec = self._gate()
             if not agent.lock.is_open:
                 await asyncio.to_thread(agent.lock.open)
-            call = await self._call(agent, spec, _plain(tool, args, kwargs))
+            call = await self._call(agent, spec, _json_arguments(tool, args, kwargs))
             outcome = await agent.attempt(call, spec, _async_body(tool))
             while isinstance(outcome, Waiting):
                 await agent.wait(outcome.approval_id)
                 outcome = await agent.attempt(call, spec, _async_body(tool))
         except Exception as error:  # noqa: BLE001  as above
-            return _failure(error)
-        return _given(outcome, self.name)
+            return _to_tool_failure(error)
+        return _to_tool_result(outcome, self.name)
 
     def _gate(self) -> tuple[BaseTool, Agent, ToolSpec]:
         if self._tool is None:
@@ -123,7 +123,7 @@ class GatedTool(BaseTool):
         The path is part of the id, so that no agent takes up what was approved for another one.
         """
         counted = await agent.lock.open().proposed(spec, args)
-        call_id = short(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
+        call_id = bounded_id(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
         named = replace(counted, call_id=call_id, thread_id=counted.run_id, setting="paused")
         return replace(named, agent=agent.name, agent_path=agent.path)
 
@@ -131,7 +131,7 @@ class GatedTool(BaseTool):
 # The tool itself
 
 
-def _plain(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, object]:
+def _json_arguments(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, object]:
     """As JSON: what people see is what the tool is given later on."""
     given = dict(zip(tool.args_schema.model_fields, args, strict=False)) | kwargs
     if not tool.args_schema.model_fields:
@@ -139,10 +139,10 @@ def _plain(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
     return dict(tool.args_schema.model_validate(given).model_dump(mode="json"))
 
 
-def _body(tool: BaseTool) -> Callable[[Args], Any]:
+def _sync_body(tool: BaseTool) -> Callable[[Args], Any]:
     def run(args: Args) -> Any:
         given = tool._run(**tool._validate_kwargs(dict(args)))
-        return _checked(asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given)
+        return _raise_if_failed(asyncio.run(_await_value(given)) if inspect.isawaitable(given) else given)
 
     return run
 
@@ -150,8 +150,8 @@ def _body(tool: BaseTool) -> Callable[[Args], Any]:
 def _async_body(tool: BaseTool) -> Callable[[Args], Awaitable[Any]]:
     async def run(args: Args) -> Any:
         if _is_async(tool):
-            return _checked(await tool._arun(**tool._validate_kwargs(dict(args))))
-        return await asyncio.to_thread(_body(tool), args)
+            return _raise_if_failed(await tool._arun(**tool._validate_kwargs(dict(args))))
+        return await asyncio.to_thread(_sync_body(tool), args)
 
     return run
 
@@ -162,31 +162,31 @@ def _is_async(tool: BaseTool) -> bool:
     return type(tool)._arun is not BaseTool._arun
 
 
-async def _awaited(given: Any) -> Any:
+async def _await_value(given: Any) -> Any:
     return await given
 
 
-def _checked(result: Any) -> Any:
+def _raise_if_failed(result: Any) -> Any:
     if isinstance(result, ToolFailure):
-        raise Reported(result)
+        raise ToolReportedFailure(result)
     return result
 
 
-def _given(outcome: Ran | Outcome, name: str) -> Any:
+def _to_tool_result(outcome: Executed | Outcome, name: str) -> Any:
     """What did not run is a failure for CrewAI, so that it never becomes the answer of a task."""
     match outcome:
-        case Ran(result) | Finished("succeeded", result):
+        case Executed(result) | Finished("succeeded", result):
             return result
         case _:
-            words = told(outcome, name)
+            words = to_model_message(outcome, name)
             words = words.get("error") if isinstance(words, Mapping) and "error" in words else words
             return ToolFailure(message=words if isinstance(words, str) else canonical(words).decode())
 
 
-def _failure(error: Exception) -> ToolFailure:
+def _to_tool_failure(error: Exception) -> ToolFailure:
     """What the model is told; CrewAI records it as a failure, and does not run the tool again by itself."""
     match error:
-        case Reported():
+        case ToolReportedFailure():
             return error.failure
         case Error():
             return ToolFailure(message=error.message, code=error.code)

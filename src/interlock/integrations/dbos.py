@@ -19,7 +19,7 @@ from typing import Any
 from dbos import DBOS, SetWorkflowID, WorkflowStatus
 
 from interlock.core.call import Args, ToolCall, ToolSpec
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import (
     CallUnknown,
     Conflict,
@@ -30,8 +30,8 @@ from interlock.core.errors import (
 )
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.workflow_tools import called
-from interlock.sdk.agent import Agent, Ran, misfit, short, told
+from interlock.integrations.workflow_tools import call_function
+from interlock.sdk.agent import Agent, Executed, bounded_id, invalid_arguments_message, to_model_message
 from interlock.sdk.functions import stored_result
 
 Workflow = Callable[[Any], Awaitable[Any]]
@@ -41,7 +41,7 @@ LOOK, LONGEST = 0.05, 1.0  # seconds between two looks at a segment: doubled eac
 _SEGMENT = re.compile(r"run:(.+):seg:([1-9][0-9]*)", re.DOTALL)
 
 
-class Parked(BaseException):
+class SegmentSuspended(BaseException):
     """Ends a segment at this step. No error: what catches errors has to let it pass."""
 
     def __init__(self, step: int) -> None:
@@ -67,7 +67,7 @@ class Segments:
             async with self._carrying(str(DBOS.workflow_id)):
                 try:
                     return {"result": await function(given)}
-                except Parked as parked:
+                except SegmentSuspended as parked:
                     return {"waits_at": parked.step}
 
         self._workflows[function.__qualname__] = DBOS.workflow()(segment)
@@ -96,7 +96,7 @@ class Segments:
         name = f"interlock.{spec.name}"
         step = await DBOS.run_step_async({"name": name}, self._attempted, found[1], spec, args, function)
         if "told" not in step:
-            raise Parked(step["waits_at"])
+            raise SegmentSuspended(step["waits_at"])
         return step["told"]
 
     async def keep(self, stop: asyncio.Event | None = None, at_once: int = 10) -> None:
@@ -119,25 +119,25 @@ class Segments:
             call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
             outcome = await self._outcome(call, spec, function)
         except InvalidRequest as error:
-            return {"told": misfit(error)}
+            return {"told": invalid_arguments_message(error)}
         except (StoreUnavailable, TooManyRequests):  # the run goes on from here when it can be reached again
             return waits
         match outcome:
-            case Ran(result):
-                return {"told": read(stored_result(result))}
+            case Executed(result):
+                return {"told": read_canonical(stored_result(result))}
             case Waiting():
                 return waits
             case _:
-                return {"told": told(outcome, spec.name)}
+                return {"told": to_model_message(outcome, spec.name)}
 
-    async def _outcome(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> Ran | Outcome:
+    async def _outcome(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> Executed | Outcome:
         failures: list[Exception] = []
 
         async def body(args: Args) -> Any:
             if failures:  # a read that failed leaves no record, and is not read again to say so
                 raise failures[0]
             try:
-                return await called(function, args)
+                return await call_function(function, args)
             except Exception as error:
                 failures.append(error)
                 raise
@@ -172,7 +172,7 @@ class Segments:
 
     async def _go_on(self, pause: Pause) -> None:
         """May be called again for a segment that began, or ended, before: it begins once."""
-        place: Any = read(pause.state)
+        place: Any = read_canonical(pause.state)
         segment = segment_id(pause.run_id, place["segment"])
         if await _status(segment) is None:
             await self._start(pause.run_id, place, segment)
@@ -234,7 +234,7 @@ class Segments:
 
 def segment_id(run_id: str, segment: int) -> str:
     """What DBOS calls it."""
-    return f"run:{short(run_id)}:seg:{segment}"
+    return f"run:{bounded_id(run_id)}:seg:{segment}"
 
 
 async def _status(segment: str) -> WorkflowStatus | None:

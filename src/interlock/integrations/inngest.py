@@ -17,9 +17,9 @@ from uuid import uuid4
 import inngest  # type: ignore[import-not-found, unused-ignore]  # it lies in an environment of its own
 
 from interlock.core.errors import Misconfigured, NotRun
-from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, Look, Tools, options
+from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, CallSnapshot, WorkflowTools, spec_options
 from interlock.sdk.agent import Agent
-from interlock.sdk.functions import Function
+from interlock.sdk.functions import FunctionTool
 
 ENGINE = "inngest"
 SHOWN = 8  # characters of a call's id in the names of its steps
@@ -32,7 +32,7 @@ class Gate:
     def __init__(self, agent: Agent, look_every: timedelta = LONGEST_WAIT) -> None:
         if look_every < timedelta(seconds=1) or look_every.microseconds:
             raise Misconfigured("look_every is a number of whole seconds, and at least one.")
-        self._tools = Tools(agent)
+        self._tools = WorkflowTools(agent)
         self._look_every = look_every
 
     def tool(
@@ -43,9 +43,9 @@ class Gate:
         name: str = "",
         secret: Sequence[str] = (),
         decisions: Sequence[str] = (),
-    ) -> Callable[[Callable[..., Any]], Function]:
+    ) -> Callable[[Callable[..., Any]], FunctionTool]:
         """Without an effect the tool counts as unknown, and asks. What this gives cannot be called past the gate."""
-        return lambda body: self._tools.add(body, name, **options(effect, describe, secret, decisions))
+        return lambda body: self._tools.add(body, name, **spec_options(effect, describe, secret, decisions))
 
     async def run(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
         """The tool's result. Raises a NonRetriableError, caused by a NotRun that says why, if the call did not run."""
@@ -60,14 +60,14 @@ class Gate:
         look = await self._settled(ctx, tool, args)
         return look["result"] if look["state"] == "done" else look["told"]
 
-    async def _settled(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Look:
+    async def _settled(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> CallSnapshot:
         """The call's id is a step of its own: Inngest keeps it before anything is asked under it."""
         call_id = str(await ctx.step.run(f"{tool} (call)", _new_id))
         name = f"{tool} {call_id[:SHOWN]}"  # of its own, so that calls at once do not share steps
         look = await self._look(ctx, name, (tool, args, call_id))
         pause = FIRST_WAIT
         if look["state"] == "waiting":
-            await ctx.step.send_event(f"{name} (requested)", _requested(ctx, tool, look))
+            await ctx.step.send_event(f"{name} (requested)", _requested_event(ctx, tool, look))
         while look["state"] == "waiting":
             pause = min(pause, self._look_every)
             only = f"async.data.eventId == '{look['approval_id']}'"
@@ -76,21 +76,21 @@ class Gate:
             pause *= 2
         return look
 
-    async def _look(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> Look:
+    async def _look(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
         """Safe to retry at any time: a call that was started is never started again."""
         tool, args, call_id = asked
 
         async def look() -> dict[str, Any]:
             return dict(await self._tools.look(tool, args, f"{ENGINE}:{ctx.run_id}", call_id))
 
-        return cast(Look, await ctx.step.run(f"{name} (look)", look))
+        return cast(CallSnapshot, await ctx.step.run(f"{name} (look)", look))
 
 
 async def _new_id() -> str:
     return str(uuid4())
 
 
-def _requested(ctx: Any, tool: str, look: Look) -> Any:
+def _requested_event(ctx: Any, tool: str, look: CallSnapshot) -> Any:
     """For whoever shows what waits. No arguments: events are kept and shown by others."""
     data = {"eventId": look["approval_id"], "tool": tool, "runId": ctx.run_id}
     return inngest.Event(name=REQUESTED, id=f"{look['approval_id']}.requested", data=data)

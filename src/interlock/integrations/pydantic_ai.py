@@ -34,12 +34,14 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import BindingBroken, EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.sdk.agent import Agent, Ran, told
+from interlock.sdk.agent import Agent, Executed, to_model_message
 
 Effects = Mapping[str, str | ToolSpec]
 Wait = Literal["", "pause", "inline"]
-LOST = (-32000, -32001)  # what MCP says when the connection was closed, and when no answer came in time
-MARK = "interlock"  # in the metadata of a tool: it stands behind a gate; in that of a request: what it waits for
+CONNECTION_ERRORS = (-32000, -32001)  # what MCP says when the connection was closed, and when no answer came in time
+METADATA_KEY = (
+    "interlock"  # in the metadata of a tool: it stands behind a gate; in that of a request: what it waits for
+)
 
 
 @dataclass
@@ -56,30 +58,30 @@ class Gate(AbstractCapability[Any]):
     wait: Wait = ""
 
     def __post_init__(self) -> None:
-        self.wait = way(self.agent, self.wait)
+        self.wait = resolve_wait(self.agent, self.wait)
 
     def get_ordering(self) -> CapabilityOrdering:
         """Next to the tools, so that what other capabilities make of a call is what people see."""
         return CapabilityOrdering(position="innermost")
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        return Gated(toolset, self.agent, self.effects, self.wait)
+        return GatedToolset(toolset, self.agent, self.effects, self.wait)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         await keep(self.agent, result)
         return result
 
 
-def gated(toolset: AbstractToolset[Any], agent: Agent, effects: Effects | None = None, wait: Wait = "") -> Gated:
+def gated(toolset: AbstractToolset[Any], agent: Agent, effects: Effects | None = None, wait: Wait = "") -> GatedToolset:
     """One toolset, a local one or that of an MCP server. To pause, `keep` what the run ended with."""
-    return Gated(toolset, agent, effects or {}, way(agent, wait))
+    return GatedToolset(toolset, agent, effects or {}, resolve_wait(agent, wait))
 
 
 async def keep(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
     """Keeps a run that waits for people until somebody goes on with it; None for any other. A Gate does it itself."""
     if not isinstance(result.output, DeferredToolRequests):
         return None
-    waiting = [call_id for call_id, more in result.output.metadata.items() if MARK in more]
+    waiting = [call_id for call_id, more in result.output.metadata.items() if METADATA_KEY in more]
     if not waiting:
         return None
     messages = ModelMessagesTypeAdapter.dump_json(result.all_messages())
@@ -105,7 +107,7 @@ async def resume(
 
 
 @dataclass
-class Gated(WrapperToolset[Any]):
+class GatedToolset(WrapperToolset[Any]):
     """Made by `gated` or by a Gate. An approval that the framework hands in only means: look again."""
 
     agent: Agent
@@ -114,12 +116,12 @@ class Gated(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """A tool that requires approval by its own definition always asks, and asks at the gate."""
-        return {name: _marked(tool) for name, tool in (await super().get_tools(ctx)).items()}
+        return {name: _mark_gated(tool) for name, tool in (await super().get_tools(ctx)).items()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        wanted = _wanted(name, tool_args, ctx, tool, self)
+        wanted = _make_call(name, tool_args, ctx, tool, self)
         try:
             outcome = await wanted.attempt()
             while isinstance(outcome, Waiting) and self.wait == "inline":
@@ -142,7 +144,7 @@ class Gated(WrapperToolset[Any]):
         return ToolSpec(name, known, schema)
 
 
-def way(agent: Agent, wait: Wait) -> Wait:
+def resolve_wait(agent: Agent, wait: Wait) -> Wait:
     """How a call waits. The run of a sub-agent lives inside a call of its parent, and cannot be kept."""
     if wait not in ("", "pause", "inline"):
         raise Misconfigured(f'wait is "pause" or "inline", not {wait!r}.')
@@ -154,7 +156,7 @@ def way(agent: Agent, wait: Wait) -> Wait:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _ToolsetCall:
     """One call: `written` is what people see, and `args` are what the tool gets if they leave it so."""
 
     name: str
@@ -162,9 +164,9 @@ class _Wanted:
     args: dict[str, Any]
     ctx: RunContext[Any]
     tool: ToolsetTool[Any]
-    gate: Gated
+    gate: GatedToolset
 
-    async def attempt(self) -> Ran | Outcome:
+    async def attempt(self) -> Executed | Outcome:
         call, spec = self.call(), self.gate.spec(self.name, self.tool)
         return await self.gate.agent.attempt(call, spec, lambda approved: self.run(call, spec, approved))
 
@@ -172,16 +174,16 @@ class _Wanted:
         conversation = self.ctx.conversation_id
         if not conversation:
             raise UserError("A gated agent needs the id of its conversation: agent.run(…, conversation_id=…).")
-        switch = "" if (self.tool.tool_def.metadata or {}).get(MARK) == "gated" else "on"
+        switch = "" if (self.tool.tool_def.metadata or {}).get(METADATA_KEY) == "gated" else "on"
         return self.gate.agent.call(self.name, self.written, conversation, self.call_id(), switch=switch)
 
     def call_id(self) -> str:
         """The framework's, which stays when a run goes on; with more, since models repeat ids such as call_1."""
-        own, found = str(self.ctx.tool_call_id), _asked(self.ctx)
+        own, found = str(self.ctx.tool_call_id), _find_model_call(self.ctx)
         if found is None:
             return "/".join((*self.gate.agent.path[1:], own))
         answer = found[0].provider_response_id
-        before = sum(own == part.tool_call_id for message in self.ctx.messages for part in _calls(message)) - 1
+        before = sum(own == part.tool_call_id for message in self.ctx.messages for part in _tool_calls(message)) - 1
         parts = (*self.gate.agent.path[1:], answer, own, before and str(before))
         return "/".join(part for part in parts if part)
 
@@ -189,7 +191,9 @@ class _Wanted:
         if canonical_args(approved) == call.args:
             return await self.body(self.args)
         result = await self.body(await self.edited(approved))
-        note = f"A reviewer changed the arguments of this call. {self.name} ran with: {_shown(call, spec, approved)}"
+        note = (
+            f"A reviewer changed the arguments of this call. {self.name} ran with: {_edit_text(call, spec, approved)}"
+        )
         if not isinstance(result, ToolReturn):
             return ToolReturn(result, content=note)
         before = [result.content] if isinstance(result.content, str) else [*(result.content or [])]
@@ -220,23 +224,25 @@ class _Wanted:
             )
             raise UserError(said) from error
         except ModelRetry as error:
-            if self.gate.agent.lock.execution() is None or not _given_up(error):
+            if self.gate.agent.lock.execution() is None or not _is_effect_unknown(error):
                 raise
             raise EffectUnknown(error.message) from error
 
 
-def _wanted(name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any], gate: Gated) -> _Wanted:
+def _make_call(
+    name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any], gate: GatedToolset
+) -> _ToolsetCall:
     """What the model wrote; or what a hook of the agent's own made of it, so that people see what would run."""
-    found = _asked(ctx)
+    found = _find_model_call(ctx)
     if found is not None:
         given = found[1].args or {}
         try:
             read = _validated(given, ctx, tool)
             if read == tool_args or read != _validated(given, ctx, tool):  # or a default that is never the same
-                return _Wanted(name, found[1].args_as_dict(), read, ctx, tool, gate)
+                return _ToolsetCall(name, found[1].args_as_dict(), read, ctx, tool, gate)
         except (ValidationError, ModelRetry):
             pass  # a hook made them fit
-    return _Wanted(name, cast(Args, to_jsonable_python(tool_args)), tool_args, ctx, tool, gate)
+    return _ToolsetCall(name, cast(Args, to_jsonable_python(tool_args)), tool_args, ctx, tool, gate)
 
 
 def _validated(args: str | dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> dict[str, Any]:
@@ -244,36 +250,36 @@ def _validated(args: str | dict[str, Any], ctx: RunContext[Any], tool: ToolsetTo
     return cast(dict[str, Any], read(args, context=ctx.validation_context))
 
 
-def _given_up(error: ModelRetry) -> bool:
+def _is_effect_unknown(error: ModelRetry) -> bool:
     """Whether a tool ran out of time or lost its server, rather than failed: it may run on, or have run."""
     told = getattr(error.__cause__, "error", None)
     timed_out = isinstance(error.__context__, TimeoutError) and error.__suppress_context__
-    return timed_out or getattr(told, "code", None) in LOST
+    return timed_out or getattr(told, "code", None) in CONNECTION_ERRORS
 
 
-def _marked(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+def _mark_gated(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
     definition = tool.tool_def
     known = definition.metadata or {}
-    if MARK in known:
+    if METADATA_KEY in known:
         raise UserError(f"{definition.name} stands behind two gates. Keep the Gate of the agent, or the gated toolset.")
     if definition.kind not in ("function", "unapproved"):
         return tool
     mark = "asks" if definition.kind == "unapproved" else "gated"
-    return replace(tool, tool_def=replace(definition, kind="function", metadata={**known, MARK: mark}))
+    return replace(tool, tool_def=replace(definition, kind="function", metadata={**known, METADATA_KEY: mark}))
 
 
-def _asked(ctx: RunContext[Any]) -> tuple[ModelResponse, ToolCallPart] | None:
+def _find_model_call(ctx: RunContext[Any]) -> tuple[ModelResponse, ToolCallPart] | None:
     """The call in the model's last answer; None for one that code made in the model's name."""
     last = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
-    found = [part for part in _calls(last) if part.tool_call_id == ctx.tool_call_id]
+    found = [part for part in _tool_calls(last) if part.tool_call_id == ctx.tool_call_id]
     return (last, found[0]) if last and found else None
 
 
-def _calls(message: object) -> list[ToolCallPart]:
+def _tool_calls(message: object) -> list[ToolCallPart]:
     return list(message.tool_calls) if isinstance(message, ModelResponse) else []
 
 
-def _shown(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
+def _edit_text(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
     """To the model: where something is secret, the names of what was changed will do."""
     if not spec.secret:
         return json.dumps(approved, ensure_ascii=False)
@@ -281,12 +287,12 @@ def _shown(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
     return "other values of " + ", ".join(name for name in names if approved.get(name) != call.value.get(name))
 
 
-def _result(outcome: Ran | Outcome, tool: str) -> Any:
+def _result(outcome: Executed | Outcome, tool: str) -> Any:
     match outcome:
-        case Ran(result):
+        case Executed(result):
             return result
         case Waiting(approval_id):
-            raise ApprovalRequired(metadata={MARK: approval_id})
+            raise ApprovalRequired(metadata={METADATA_KEY: approval_id})
         case Finished("succeeded", {"kind": "tool-return", "return_value": value}):
             return value
         case Finished("succeeded", result):
@@ -300,4 +306,4 @@ def _result(outcome: Ran | Outcome, tool: str) -> Any:
 
 
 def _text(outcome: Outcome, tool: str) -> str:
-    return json.dumps(told(outcome, tool), ensure_ascii=False)
+    return json.dumps(to_model_message(outcome, tool), ensure_ascii=False)

@@ -20,20 +20,20 @@ from temporalio.exceptions import ApplicationError
 
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.integrations import workflow_tools as parts
-from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, Look, options
+from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, CallSnapshot, spec_options
 from interlock.sdk.agent import Agent
-from interlock.sdk.functions import Function
+from interlock.sdk.functions import FunctionTool
 
 ENGINE = "temporal"
-LOOK = "interlock_look"
-WITHDRAW = "interlock_withdraw"
-WOKEN = "interlock_woken"
-LONGEST_RUN = timedelta(minutes=10)
+LOOK_ACTIVITY = "interlock_look"
+WITHDRAW_ACTIVITY = "interlock_withdraw"
+WAKE_SIGNAL = "interlock_woken"
+TOOL_TIMEOUT = timedelta(minutes=10)
 CANCELLED = "The workflow was cancelled before the call could run."
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallRequest:
     """What the workflow wants. The workflow's own id is not in it: the activity knows whose it is."""
 
     tool: str
@@ -49,7 +49,7 @@ class Tools:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._tools = parts.Tools(agent)
+        self._tools = parts.WorkflowTools(agent)
 
     @property
     def activities(self) -> list[Callable[..., Any]]:
@@ -64,19 +64,19 @@ class Tools:
         name: str = "",
         secret: Sequence[str] = (),
         decisions: Sequence[str] = (),
-    ) -> Callable[[Callable[..., Any]], Function]:
+    ) -> Callable[[Callable[..., Any]], FunctionTool]:
         """Without an effect the tool counts as unknown, and asks. What this gives cannot be called past the gate."""
-        return lambda body: self._tools.add(body, name, **options(effect, describe, secret, decisions))
+        return lambda body: self._tools.add(body, name, **spec_options(effect, describe, secret, decisions))
 
-    @activity.defn(name=LOOK)
-    async def look(self, asked: Asked) -> Look:
+    @activity.defn(name=LOOK_ACTIVITY)
+    async def look(self, asked: CallRequest) -> CallSnapshot:
         """Safe to retry at any time: a call that was started is never started again."""
         workflow_id = activity.info().workflow_id
         if not workflow_id:
             raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
         return await self._tools.look(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
 
-    @activity.defn(name=WITHDRAW)
+    @activity.defn(name=WITHDRAW_ACTIVITY)
     async def withdraw(self, approval_id: str) -> None:
         """So that nobody approves what nobody will run. What has begun or ended meanwhile stays as it is."""
         with suppress(Conflict, Expired, NotFound):
@@ -92,8 +92,8 @@ class Calls:
     `timeout` is how long a tool may run. `look_every` is the longest time without a look.
     """
 
-    def __init__(self, timeout: timedelta = LONGEST_RUN, look_every: timedelta = LONGEST_WAIT) -> None:
-        if workflow.get_signal_handler(WOKEN) is not None:
+    def __init__(self, timeout: timedelta = TOOL_TIMEOUT, look_every: timedelta = LONGEST_WAIT) -> None:
+        if workflow.get_signal_handler(WAKE_SIGNAL) is not None:
             raise ApplicationError("A workflow has one Calls: make it once and keep it.", non_retryable=True)
         if look_every < timedelta(seconds=1):
             raise ApplicationError("look_every is a second at least.", non_retryable=True)
@@ -101,7 +101,7 @@ class Calls:
         self._look_every = look_every
         self._count = 0
         self._woken: set[str] = set()
-        workflow.set_signal_handler(WOKEN, self._wake)
+        workflow.set_signal_handler(WAKE_SIGNAL, self._wake)
 
     async def run(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
         """The tool's result. Raises an ApplicationError, whose `type` says why, if the call did not run.
@@ -118,13 +118,13 @@ class Calls:
         look = await self._settled(tool, args, call_id)
         return look["result"] if look["state"] == "done" else look["told"]
 
-    async def _settled(self, tool: str, args: Mapping[str, Any], call_id: str) -> Look:
+    async def _settled(self, tool: str, args: Mapping[str, Any], call_id: str) -> CallSnapshot:
         """Signals that come while a look is under way are kept, and make the next one."""
-        asked = Asked(tool, self._named(call_id), dict(args))
+        asked = CallRequest(tool, self._named(call_id), dict(args))
         pause = FIRST_WAIT
         while True:
-            look: Look = await workflow.execute_activity(
-                LOOK, asked, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
+            look: CallSnapshot = await workflow.execute_activity(
+                LOOK_ACTIVITY, asked, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
             )
             if look["state"] != "waiting":
                 return look
@@ -138,7 +138,7 @@ class Calls:
         except asyncio.TimeoutError:  # noqa: UP041  what Temporal raises, on every Python
             return
         except asyncio.CancelledError:
-            await workflow.execute_activity(WITHDRAW, approval_id, start_to_close_timeout=self._timeout)
+            await workflow.execute_activity(WITHDRAW_ACTIVITY, approval_id, start_to_close_timeout=self._timeout)
             raise
         self._woken.discard(approval_id)
 

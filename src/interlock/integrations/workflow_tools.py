@@ -14,18 +14,18 @@ from functools import partial
 from typing import Any, Literal, TypedDict
 
 from interlock.core.call import Args
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.sdk.agent import Agent, Ran, told
-from interlock.sdk.functions import Function, function_of, stored_result
-from interlock.sdk.session import not_run
+from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
+from interlock.sdk.session import to_not_run_error
 
 FIRST_WAIT = timedelta(seconds=15)  # before a workflow looks again by itself; then twice as long each time
 LONGEST_WAIT = timedelta(minutes=15)
 
 
-class Look(TypedDict, total=False):
+class CallSnapshot(TypedDict, total=False):
     """`state` alone says what it is: any JSON is a result, also null. `told` is what a model is told instead of one."""
 
     state: Literal["waiting", "done", "not_run"]
@@ -36,38 +36,38 @@ class Look(TypedDict, total=False):
     told: Any
 
 
-class Tools:
+class WorkflowTools:
     """The tools of one agent, by name."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, FunctionTool] = {}
 
-    def add(self, body: Callable[..., Any], name: str = "", **options: Any) -> Function:
-        function = function_of(body, name, **options)
+    def add(self, body: Callable[..., Any], name: str = "", **options: Any) -> FunctionTool:
+        function = make_function_tool(body, name, **options)
         if function.spec.name in self._functions:
             raise Misconfigured(f"There is a tool {function.spec.name} already. Choose another name.")
         self._functions[function.spec.name] = function
         return function
 
-    async def look(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> Look:
+    async def look(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> CallSnapshot:
         """Raises what may pass: a store or a server that is down, and what a read raised."""
-        attempt = _Attempt(self._agent, self._function(tool))
+        attempt = _WorkflowAttempt(self._agent, self._function(tool))
         try:
             outcome = await attempt.outcome(args, run_id, call_id)
         except (InvalidRequest, Conflict, NotRun) as error:  # looking again cannot mend these
             words = {"success": False, "status": error.code, "error": error.message}
-            return Look(state="not_run", code=error.code, message=error.message, told=words)
-        return _look(outcome, tool)
+            return CallSnapshot(state="not_run", code=error.code, message=error.message, told=words)
+        return _call_snapshot(outcome, tool)
 
-    def _function(self, tool: str) -> Function:
+    def _function(self, tool: str) -> FunctionTool:
         if tool not in self._functions:
             there = ", ".join(sorted(self._functions)) or "none"
             raise Misconfigured(f"There is no tool {tool} here. There are: {there}.")
         return self._functions[tool]
 
 
-def options(
+def spec_options(
     effect: str,
     describe: str | Callable[[Mapping[str, Any]], str],
     secret: Sequence[str],
@@ -77,15 +77,15 @@ def options(
     return {"effect": effect, "describe": describe, "secret": tuple(secret), "decisions": tuple(decisions)}
 
 
-class _Attempt:
+class _WorkflowAttempt:
     """One try. A tool that raised is not told from memory: what the record says of it holds, without its secrets."""
 
-    def __init__(self, agent: Agent, function: Function) -> None:
+    def __init__(self, agent: Agent, function: FunctionTool) -> None:
         self._agent = agent
         self._function = function
         self._is_recorded = False
 
-    async def outcome(self, args: Mapping[str, object], run_id: str, call_id: str) -> Ran | Outcome:
+    async def outcome(self, args: Mapping[str, object], run_id: str, call_id: str) -> Executed | Outcome:
         bound = self._function.bind((), args)
         call = self._agent.call(self._function.spec.name, bound, run_id, call_id)
         try:
@@ -97,24 +97,26 @@ class _Attempt:
 
     async def _run(self, args: Args) -> Any:
         self._is_recorded = self._agent.lock.execution() is not None
-        return await called(self._function.body, self._function.unpack(canonical(args)))
+        return await call_function(self._function.body, self._function.unpack(canonical(args)))
 
 
-def _look(outcome: Ran | Outcome, tool: str) -> Look:
+def _call_snapshot(outcome: Executed | Outcome, tool: str) -> CallSnapshot:
     match outcome:
-        case Ran(result):
-            return Look(state="done", result=read(stored_result(result)))
+        case Executed(result):
+            return CallSnapshot(state="done", result=read_canonical(stored_result(result)))
         case Finished("succeeded", result, _, approval_id):
-            return Look(state="done", result=result, approval_id=approval_id)
+            return CallSnapshot(state="done", result=result, approval_id=approval_id)
         case Waiting(approval_id):
-            return Look(state="waiting", approval_id=approval_id)
+            return CallSnapshot(state="waiting", approval_id=approval_id)
         case _:
-            error = not_run(outcome, tool)
-            ended = Look(state="not_run", code=error.code, message=error.message, told=told(outcome, tool))
+            error = to_not_run_error(outcome, tool)
+            ended = CallSnapshot(
+                state="not_run", code=error.code, message=error.message, told=to_model_message(outcome, tool)
+            )
             return {**ended, "approval_id": outcome.approval_id}
 
 
-async def called(function: Callable[..., Any], args: Mapping[str, Any]) -> Any:
+async def call_function(function: Callable[..., Any], args: Mapping[str, Any]) -> Any:
     """With its arguments by name; one that is not async has a thread of its own."""
     if inspect.iscoroutinefunction(function):
         return await function(**args)

@@ -15,18 +15,18 @@ from interlock.core.errors import InvalidRequest
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_URL = 8_000
 
 # Of IANA's special-purpose registries. `allow_private` opens these and no others.
-PRIVATE = tuple(
+PRIVATE_NETWORKS = tuple(
     map(
         ip_network, ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
     )
 )
 # Never: this host, link-local (where clouds keep their keys), assigned by protocols, documentation, 6to4 relays,
 # benchmarks, multicast, reserved, broadcast; and the public address at which Azure keeps what others keep link-local.
-NEVER_V4 = tuple(
+FORBIDDEN_V4 = tuple(
     map(
         IPv4Network,
         (
@@ -38,7 +38,7 @@ NEVER_V4 = tuple(
 # Only this much of IPv6 is public at all: mapped, NAT64, link-local, site-local and multicast lie outside of it.
 PUBLIC_V6 = IPv6Network("2000::/3")
 # Never, inside of that: assigned by protocols (Teredo among them), documentation, 6to4.
-NEVER_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+FORBIDDEN_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 ISATAP = 0x5EFE  # an IPv4 address in the last 32 bits, behind this mark
 
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Egress:
+class EgressPolicy:
     """Where a program may go. `hosts`, if there are any, are the only ones: `name` or `name:port`."""
 
     hosts: frozenset[str] = frozenset()
@@ -54,11 +54,11 @@ class Egress:
 
     def allows(self, host: str, port: int) -> bool:
         if not self.hosts:
-            return port in PORTS.values()
-        return f"{host}:{port}" in self.hosts or (host in self.hosts and port in PORTS.values())
+            return port in DEFAULT_PORTS.values()
+        return f"{host}:{port}" in self.hosts or (host in self.hosts and port in DEFAULT_PORTS.values())
 
 
-class Target(NamedTuple):
+class Endpoint(NamedTuple):
     """`host` is in small letters, without a last dot, and an IPv6 address without brackets."""
 
     scheme: str
@@ -66,16 +66,16 @@ class Target(NamedTuple):
     port: int
 
 
-def target_of(url: str, egress: Egress) -> Target:
+def check_endpoint(url: str, egress: EgressPolicy) -> Endpoint:
     """What can be said without asking for the name's addresses. Raises InvalidRequest with the reason."""
-    target = _parsed(url)
+    target = _parse_url(url)
     check_host(target.host, target.port, egress)
     return target
 
 
-def check_host(host: str, port: int, egress: Egress) -> None:
+def check_host(host: str, port: int, egress: EgressPolicy) -> None:
     """Raises InvalidRequest unless the host may be looked up, or is an address that may be connected to."""
-    literal = address_in(host)
+    literal = parse_ip_literal(host)
     if literal is None and not _NAME.fullmatch(host):
         raise InvalidRequest(f'"{host[:100]}" is not the name of a host.')
     if literal is None and _NUMBER.fullmatch(host.rpartition(".")[2]):
@@ -83,28 +83,34 @@ def check_host(host: str, port: int, egress: Egress) -> None:
             f'"{host[:100]}" is an odd spelling of an address. Write the host\'s name, or 203.0.113.7.'
         )
     if not egress.allows(host, port):
-        raise InvalidRequest(_not_listed(host, port, egress))
+        raise InvalidRequest(_not_allowed_message(host, port, egress))
     if literal is not None:
         check_address(host, literal, egress)
 
 
-def check_address(host: str, address: Address, egress: Egress) -> None:
+def check_address(host: str, address: Address, egress: EgressPolicy) -> None:
     """Raises InvalidRequest unless a program that was sent to `host` may connect to this address."""
-    if not may_reach(address, egress):  # which one it is stays untold: names of a private network are its own matter
+    if not is_allowed_address(
+        address, egress
+    ):  # which one it is stays untold: names of a private network are its own matter
         raise InvalidRequest(f"{host} is not at a public address. Requests go to public addresses only.")
 
 
-def may_reach(address: Address, egress: Egress) -> bool:
-    if any(address in network for network in PRIVATE):
+def is_allowed_address(address: Address, egress: EgressPolicy) -> bool:
+    if any(address in network for network in PRIVATE_NETWORKS):
         return egress.private
     match address:
         case IPv4Address():
-            return not any(address in network for network in NEVER_V4)
+            return not any(address in network for network in FORBIDDEN_V4)
         case IPv6Address():
-            return address in PUBLIC_V6 and not any(address in network for network in NEVER_V6) and not _isatap(address)
+            return (
+                address in PUBLIC_V6
+                and not any(address in network for network in FORBIDDEN_V6)
+                and not _is_isatap(address)
+            )
 
 
-def address_in(host: str) -> Address | None:
+def parse_ip_literal(host: str) -> Address | None:
     """The address that the host spells in the one usual way, or None; a zone behind it makes it none."""
     try:
         return None if "%" in host else ip_address(host)
@@ -112,7 +118,7 @@ def address_in(host: str) -> Address | None:
         return None
 
 
-def _parsed(url: str) -> Target:
+def _parse_url(url: str) -> Endpoint:
     if len(url) > MAX_URL or not url.isascii() or any(sign <= " " or sign in '"<>\\^`{|}\x7f' for sign in url):
         raise InvalidRequest(f"A URL is at most {MAX_URL:,} ASCII characters, with %20 for a space.")
     try:
@@ -122,18 +128,18 @@ def _parsed(url: str) -> Target:
         raise InvalidRequest("This is not a URL. Write it like https://example.com/path.") from None
     if "[" in parts.netloc and ":" not in host:
         raise InvalidRequest("Only an IPv6 address stands in brackets.")
-    if parts.scheme not in PORTS or not url.lower().startswith(f"{parts.scheme}://") or not host:
+    if parts.scheme not in DEFAULT_PORTS or not url.lower().startswith(f"{parts.scheme}://") or not host:
         raise InvalidRequest("A URL begins with https:// or http:// and the name of a host.")
     if "@" in parts.netloc:
         raise InvalidRequest("Leave the name and the password out of the URL.")
-    return Target(parts.scheme, host, PORTS[parts.scheme] if port is None else port)
+    return Endpoint(parts.scheme, host, DEFAULT_PORTS[parts.scheme] if port is None else port)
 
 
-def _not_listed(host: str, port: int, egress: Egress) -> str:
+def _not_allowed_message(host: str, port: int, egress: EgressPolicy) -> str:
     if not egress.hosts:
         return f"Port {port} is not open to requests. An admin can list {host}:{port} under `allow`."
     return f"{host}:{port} is not among the hosts that the settings allow. An admin can add it under `allow`."
 
 
-def _isatap(address: IPv6Address) -> bool:
+def _is_isatap(address: IPv6Address) -> bool:
     return (int(address) >> 32) & 0xFCFFFFFF == ISATAP

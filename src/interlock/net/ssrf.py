@@ -17,34 +17,34 @@ import httpx2
 from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream
 
 from interlock.core.errors import InvalidRequest
-from interlock.net.address_policy import Address, Egress, address_in, check_address, check_host
+from interlock.net.address_policy import Address, EgressPolicy, check_address, check_host, parse_ip_literal
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # the addresses of a name, as text
-MOST_ADDRESSES = 4  # that are tried, one after the other
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]  # the addresses of a name, as text
+MAX_ADDRESSES = 4  # that are tried, one after the other
 
 
-async def look_up(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
 
-class NoAddress(InvalidRequest):
+class HostNotFound(InvalidRequest):
     """The name means nothing now; it may be misspelled, or the resolver may be down for a while."""
 
 
-class Pinned(httpx2.AsyncBaseTransport):
+class PinnedTransport(httpx2.AsyncBaseTransport):
     """For one client: it goes to no proxy, so that it is this program that connects. Raises InvalidRequest too."""
 
     def __init__(
         self,
-        egress: Egress,
-        resolve: Resolve = look_up,
+        egress: EgressPolicy,
+        resolve: Resolver = resolve_host,
         dial: AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls or httpx2.create_ssl_context(),
-            network_backend=_Checked(egress, resolve, dial or httpcore2.AnyIOBackend()),
+            network_backend=_CheckedBackend(egress, resolve, dial or httpcore2.AnyIOBackend()),
             max_keepalive_connections=0,
         )
 
@@ -57,18 +57,20 @@ class Pinned(httpx2.AsyncBaseTransport):
             content=request.stream,
             extensions={"timeout": request.extensions.get("timeout", {})},  # no other: one could change TLS's name
         )
-        with _told(request):
+        with _map_errors(request):
             answer = await self._pool.handle_async_request(asked)
-        return httpx2.Response(answer.status, headers=answer.headers, stream=_Stream(answer, request), request=request)
+        return httpx2.Response(
+            answer.status, headers=answer.headers, stream=_ResponseStream(answer, request), request=request
+        )
 
     async def aclose(self) -> None:
         await self._pool.aclose()
 
 
-class _Checked(AsyncNetworkBackend):
+class _CheckedBackend(AsyncNetworkBackend):
     """The one place where connections are made: all checks are repeated here, on what is really connected to."""
 
-    def __init__(self, egress: Egress, resolve: Resolve, dial: AsyncNetworkBackend) -> None:
+    def __init__(self, egress: EgressPolicy, resolve: Resolver, dial: AsyncNetworkBackend) -> None:
         self._egress, self._resolve, self._dial = egress, resolve, dial
 
     async def connect_tcp(
@@ -82,8 +84,8 @@ class _Checked(AsyncNetworkBackend):
         name = host.lower().removesuffix(".")
         check_host(name, port, self._egress)
         addresses = await self._addresses(name, port)
-        trouble: Exception = NoAddress(f"{name} has no address.")
-        for address in addresses[:MOST_ADDRESSES]:
+        trouble: Exception = HostNotFound(f"{name} has no address.")
+        for address in addresses[:MAX_ADDRESSES]:
             try:
                 return await self._dial.connect_tcp(str(address), port, timeout, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
@@ -100,24 +102,24 @@ class _Checked(AsyncNetworkBackend):
 
     async def _addresses(self, name: str, port: int) -> list[Address]:
         """Every one is checked: a name with one public and one private address is refused as a whole."""
-        literal = address_in(name)
+        literal = parse_ip_literal(name)
         if literal is not None:
             return [literal]
         try:
             addresses = [ip_address(found) for found in dict.fromkeys(await self._resolve(name, port))]
         except (OSError, ValueError):  # ValueError: an address with a zone, or a name that DNS cannot hold
-            raise NoAddress(f"{name} has no address. Check the spelling of the host.") from None
+            raise HostNotFound(f"{name} has no address. Check the spelling of the host.") from None
         for address in addresses:
             check_address(name, address, self._egress)
         return addresses
 
 
-class _Stream(httpx2.AsyncByteStream):
+class _ResponseStream(httpx2.AsyncByteStream):
     def __init__(self, answer: httpcore2.Response, request: httpx2.Request) -> None:
         self._answer, self._request = answer, request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _told(self._request):
+        with _map_errors(self._request):
             async for piece in self._answer.aiter_stream():
                 yield piece
 
@@ -126,7 +128,7 @@ class _Stream(httpx2.AsyncByteStream):
 
 
 @contextmanager
-def _told(request: httpx2.Request) -> Iterator[None]:
+def _map_errors(request: httpx2.Request) -> Iterator[None]:
     """In httpx2's words, since its users know no others."""
     try:
         yield

@@ -13,12 +13,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from interlock.net.address_policy import Egress, address_in, may_reach
+from interlock.net.address_policy import EgressPolicy, is_allowed_address, parse_ip_literal
 
-PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "pty.")
+BLOCKED_EVENTS = (
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "os.startfile",
+    "pty.",
+)
 
 
-class Job(NamedTuple):
+class AppriseJob(NamedTuple):
     """Whether each URL is understood, or whether each of them took the message."""
 
     verb: Literal["check", "tell"]
@@ -29,13 +38,13 @@ class Job(NamedTuple):
 
 
 def main() -> None:
-    job = Job(*json.load(sys.stdin))
+    job = AppriseJob(*json.load(sys.stdin))
     logging.disable(logging.CRITICAL)
-    sys.addaudithook(guard(Egress(private=job.private)))
-    json.dump(done(job), sys.stdout)
+    sys.addaudithook(make_audit_hook(EgressPolicy(private=job.private)))
+    json.dump(run_job(job), sys.stdout)
 
 
-def done(job: Job) -> list[bool]:
+def run_job(job: AppriseJob) -> list[bool]:
     from apprise import Apprise, AppriseAsset, NotifyFormat  # noqa: PLC0415  by then the guard is in place
 
     asset = AppriseAsset(
@@ -57,18 +66,18 @@ def done(job: Job) -> list[bool]:
     ]
 
 
-def guard(egress: Egress) -> Callable[[str, tuple[object, ...]], None]:
+def make_audit_hook(egress: EgressPolicy) -> Callable[[str, tuple[object, ...]], None]:
     """For the interpreter, which asks before each of these; what raises here does not happen."""
 
     def asked(event: str, args: tuple[object, ...]) -> None:
         match event, args:
             case (("socket.connect" | "socket.sendto" | "socket.sendmsg"), (_, (str(host), *_))):
-                address = address_in(host)
-                if address is None or not may_reach(address, egress):
+                address = parse_ip_literal(host)
+                if address is None or not is_allowed_address(address, egress):
                     raise PermissionError("Requests go to public addresses only.")
             case (("socket.connect" | "socket.sendto" | "socket.sendmsg" | "socket.bind"), _):
                 raise PermissionError("Requests go to hosts only.")
-            case _ if event.startswith(PROGRAMS):
+            case _ if event.startswith(BLOCKED_EVENTS):
                 raise PermissionError("No program is started here.")
             case _:
                 pass

@@ -20,19 +20,19 @@ from interlock.core.call import PRIORITIES
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import DeliveryFailed, Misconfigured
 from interlock.core.notify.delivery import Delivery
-from interlock.core.notify.message import Message, Recipient, Topic
-from interlock.core.notify.routing import DASHBOARD, Means
+from interlock.core.notify.message import ApprovalView, Notification, Recipient
+from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
 
 if TYPE_CHECKING:
     import httpx2
 
-KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a file or a folder each
-COMMON = ("priorities", "per_minute")  # settings that every channel takes
+CHANNEL_KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a file or a folder each
+COMMON_SETTINGS = ("priorities", "per_minute")  # settings that every channel takes
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
-class Later(DeliveryFailed):
+class DeliveryDelayed(DeliveryFailed):
     """It could not be said now: the other side is away, slow or asks for patience, for `after` seconds."""
 
     def __init__(self, message: str, after: float = 0) -> None:
@@ -40,20 +40,20 @@ class Later(DeliveryFailed):
         self.after = after
 
 
-class Unsure(Later):
+class DeliveryUnknown(DeliveryDelayed):
     """It may have been said, or not: the other side was reached, and gave no answer."""
 
 
-class Never(DeliveryFailed):
+class DeliveryRejected(DeliveryFailed):
     """This message will not be taken, however often it is sent."""
 
 
-class Gone(DeliveryFailed):
+class ChannelGone(DeliveryFailed):
     """The other side wants nothing more from us: the channel is switched off."""
 
 
 @dataclass(frozen=True)
-class Kit:
+class ChannelContext:
     """What a channel is given; `settings` are its own part of the configuration.
 
     `public_url` is where people find the page. `transport` stands in for the network in tests.
@@ -66,29 +66,29 @@ class Kit:
 
 
 class Channel(Protocol):
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """Gives what `update` needs. Sent again after a failure with the same id. Raises Later, Never or Gone."""
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         """The message has changed or ended, or is to be remembered; gives the reference that counts from now on."""
 
     async def close(self) -> None: ...
 
 
-class Callback(NamedTuple):
+class InboundRequest(NamedTuple):
     """A request from the other side, as it came; header names are in small letters."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-class Reply(NamedTuple):
+class InboundResponse(NamedTuple):
     status: int
     body: bytes = b""
     kind: str = "application/json"
 
 
-class Reception(Protocol):
+class InboundPort(Protocol):
     """Where a channel takes what people say. Who they are is proven here, and what they may is decided here.
 
     It is the channel's of one `workspace`: in any other one there is nobody and nothing for it.
@@ -106,13 +106,15 @@ class Reception(Protocol):
     async def member(self, workspace: str, name: str) -> Reviewer | None:
         """An account by its name, for channels whose other side is one person by configuration."""
 
-    async def topic(self, workspace: str, approval_id: str) -> Topic:
+    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
         """The approval as it is now. Raises NotFound."""
 
-    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Topic:
+    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
         """Raises what the person has to be told."""
 
-    async def once(self, workspace: str, key: str, work: Callable[[], Awaitable[Reply]], digest: str = "") -> Reply:
+    async def once(
+        self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
+    ) -> InboundResponse:
         """Does the work once for each key; whoever comes again gets the first reply.
 
         Raises Conflict if the key was used with another digest.
@@ -125,30 +127,30 @@ class Reception(Protocol):
 
 
 @runtime_checkable
-class Answering(Protocol):
+class InboundChannel(Protocol):
     """A channel that people answer through."""
 
-    async def answer(self, callback: Callback, reception: Reception) -> Reply:
+    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
         """Proves that the request is the other side's, and does what it says. Raises nothing."""
 
 
 @runtime_checkable
-class Listening(Protocol):
+class ListeningChannel(Protocol):
     """A channel that keeps a connection of its own to the other side."""
 
-    async def listen(self, reception: Reception, stop: asyncio.Event) -> None:
+    async def listen(self, reception: InboundPort, stop: asyncio.Event) -> None:
         """Until it is told to stop; connects again by itself."""
 
 
 @runtime_checkable
-class Meaning(Protocol):
+class SelfDescribingChannel(Protocol):
     """A channel that is another one with other settings: it says itself what it is, in place of its module."""
 
-    means: Means
+    means: ChannelCapabilities
 
 
 @runtime_checkable
-class Proving(Protocol):
+class SignInCodeChannel(Protocol):
     """A channel to an address that is one person's alone: a code that comes through it proves who enters it."""
 
     has_codes: bool
@@ -157,24 +159,24 @@ class Proving(Protocol):
         """`name` is new for every code. Raises Later or Never."""
 
 
-class Kind(Protocol):
+class ChannelModule(Protocol):
     """The module of a channel."""
 
     SETTINGS: tuple[str, ...]
-    MEANS: Means
+    MEANS: ChannelCapabilities
 
-    def connect(self, kit: Kit) -> Channel:
+    def connect(self, kit: ChannelContext) -> Channel:
         """Raises Misconfigured for settings that cannot be right; opens no connection yet."""
 
 
-def kind_of(kind: str) -> Kind:
+def load_channel_module(kind: str) -> ChannelModule:
     """The module of a kind. Raises Misconfigured with what to do."""
-    if kind not in KINDS:
-        near = get_close_matches(kind, KINDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(KINDS)}"
+    if kind not in CHANNEL_KINDS:
+        near = get_close_matches(kind, CHANNEL_KINDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CHANNEL_KINDS)}"
         raise Misconfigured(f'there is no kind of channel "{kind}"; {hint}')
     try:
-        return cast(Kind, import_module(f"interlock.notify.channels.{kind}"))
+        return cast(ChannelModule, import_module(f"interlock.notify.channels.{kind}"))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("interlock") or find_spec(error.name) is not None:
             raise
@@ -183,26 +185,26 @@ def kind_of(kind: str) -> Kind:
         ) from None
 
 
-def opened(name: str, kind: str, kit: Kit) -> tuple[Channel, Means]:
+def open_channel(name: str, kind: str, kit: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
     """A channel of the configuration. Raises Misconfigured, which names the channel."""
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
             raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
-        module = kind_of(kind)
-        known = {*module.SETTINGS, *COMMON}
+        module = load_channel_module(kind)
+        known = {*module.SETTINGS, *COMMON_SETTINGS}
         for setting in kit.settings:
             if setting not in known:
                 near = get_close_matches(setting, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
                 raise Misconfigured(f'there is no setting "{setting}" for {kind}; {hint}')
         channel = module.connect(kit)
-        means = channel.means if isinstance(channel, Meaning) else module.MEANS
-        return channel, means_of(means, kit.settings)
+        means = channel.means if isinstance(channel, SelfDescribingChannel) else module.MEANS
+        return channel, override_capabilities(means, kit.settings)
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
-def means_of(means: Means, settings: Mapping[str, object]) -> Means:
+def override_capabilities(means: ChannelCapabilities, settings: Mapping[str, object]) -> ChannelCapabilities:
     priorities = settings.get("priorities", sorted(means.priorities))
     most = settings.get("per_minute", means.most)
     if not isinstance(priorities, list | tuple) or not all(each in PRIORITIES for each in priorities):
@@ -212,7 +214,7 @@ def means_of(means: Means, settings: Mapping[str, object]) -> Means:
     return replace(means, priorities=frozenset(priorities), most=most)
 
 
-def text(settings: Mapping[str, object], key: str, default: str | None = None) -> str:
+def text_setting(settings: Mapping[str, object], key: str, default: str | None = None) -> str:
     """A setting that is a text; without a default it has to be there."""
     value = settings.get(key, default)
     if not isinstance(value, str) or (default is None and not value):

@@ -17,50 +17,52 @@ from typing import Any, Literal, Protocol
 from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreUnavailable
 from interlock.core.notify import delivery as deliveries
 from interlock.core.notify.delivery import Delivery
-from interlock.core.notify.message import Message, Topic
-from interlock.core.notify.routing import Means
-from interlock.core.ports import Clock, IsDead
-from interlock.notify.channel import Channel, Gone, Later, Never, Unsure
-from interlock.runtime.faults import Point
-from interlock.storage.tables.deliveries import SqlDeliveries, Step
+from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.routing import ChannelCapabilities
+from interlock.core.ports import Clock, IsRunnerDead
+from interlock.notify.channel import Channel, ChannelGone, DeliveryDelayed, DeliveryRejected, DeliveryUnknown
+from interlock.runtime.faults import FaultPoint
+from interlock.storage.tables.deliveries import DeliveryStep, SqlDeliveries
 
-LOOK_EVERY = 1.0  # seconds: a wake-up is only a hint, and others write to the same database
-AT_ONCE = 8  # messages that a channel is given at the same time
-AHEAD = 64  # that are claimed together
-SECONDS = 20  # that one message may take; the lease is longer
-FAULTS = 5  # tries that ended in a way which nobody foresaw, before a message is parked
-MOST_PAUSE = 30_000  # milliseconds that a channel is left alone when it is down
-RECORDS = 100  # times that it is tried to record something, while the lease lasts
-AGAIN = 0.2  # seconds between them
+POLL_SECONDS = 1.0  # seconds: a wake-up is only a hint, and others write to the same database
+MAX_CONCURRENT = 8  # messages that a channel is given at the same time
+CLAIM_BATCH = 64  # that are claimed together
+SEND_TIMEOUT = 20  # that one message may take; the lease is longer
+MAX_UNEXPECTED_ERRORS = 5  # tries that ended in a way which nobody foresaw, before a message is parked
+MAX_BACKOFF = 30_000  # milliseconds that a channel is left alone when it is down
+MAX_RECORD_TRIES = 100  # times that it is tried to record something, while the lease lasts
+RECORD_RETRY_SECONDS = 0.2  # seconds between them
 
-Compose = Callable[[Delivery], Awaitable[Message]]
+ComposeMessage = Callable[[Delivery], Awaitable[Notification]]
 
 
-class Log(Protocol):
+class DispatchLog(Protocol):
     def tell(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
     def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
 @dataclass(frozen=True)
-class Office:
+class DispatchContext:
     """What all lanes share; `compose` makes the message of a delivery."""
 
     store: SqlDeliveries
     clock: Clock
     runner: str
-    compose: Compose
-    log: Log
-    point: Point = lambda _: None
-    is_dead: IsDead = lambda _: False
+    compose: ComposeMessage
+    log: DispatchLog
+    point: FaultPoint = lambda _: None
+    is_dead: IsRunnerDead = lambda _: False
 
 
-class Lane:
+class ChannelQueue:
     """When the channel is down it is left alone for a while, and longer each time, up to half a minute.
 
     Then a few messages are tried; once one is taken, the others follow.
     """
 
-    def __init__(self, workspace: str, name: str, channel: Channel, means: Means, office: Office) -> None:
+    def __init__(
+        self, workspace: str, name: str, channel: Channel, means: ChannelCapabilities, office: DispatchContext
+    ) -> None:
         self.workspace = workspace
         self.name = name
         self.woken = asyncio.Event()
@@ -92,9 +94,9 @@ class Lane:
         done = 0
         try:
             while True:
-                if not waiting and len(flying) < AT_ONCE:
+                if not waiting and len(flying) < MAX_CONCURRENT:
                     waiting.extend(await self._claim())
-                while waiting and self._may_go and len(flying) < AT_ONCE:
+                while waiting and self._may_go and len(flying) < MAX_CONCURRENT:
                     flying.add(asyncio.create_task(self._turn(waiting.popleft())))
                 if not flying:
                     break
@@ -123,7 +125,7 @@ class Lane:
             self._is_stuck = any(each[:2] == self._key for each in await self._store.switches())
             if self._is_stuck:
                 return ()
-            limit = AT_ONCE if self._failures else AHEAD
+            limit = MAX_CONCURRENT if self._failures else CLAIM_BATCH
             taken = await self._store.claim(*self._key, self._office.runner, limit, self._means.most)
         except Error:  # the database is away; what is due stays due
             self._is_stuck = True
@@ -135,7 +137,7 @@ class Lane:
 
     async def _turn(self, delivery: Delivery) -> int:
         """Whose lease is about to end may be in other hands before it is sent."""
-        if self._clock() + SECONDS * 1000 > (delivery.due_at or 0):
+        if self._clock() + SEND_TIMEOUT * 1000 > (delivery.due_at or 0):
             await self._give_back(delivery)
             return 0
         return await self._try(delivery)
@@ -143,20 +145,22 @@ class Lane:
     async def _try(self, delivery: Delivery) -> int:
         """Everything that can go wrong ends in a record; only the record itself may fail, and the lease ends then."""
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(SEND_TIMEOUT):
                 ref = await self._tell(delivery)
-        except Later as error:
+        except DeliveryDelayed as error:
             self._leave_alone(error.after)
-            await self._failed(delivery, error.message, round(error.after * 1000), is_unsure=isinstance(error, Unsure))
+            await self._failed(
+                delivery, error.message, round(error.after * 1000), is_unsure=isinstance(error, DeliveryUnknown)
+            )
         except TimeoutError:
             self._leave_alone(0)
-            await self._failed(delivery, f"There was no answer within {SECONDS} seconds.", is_unsure=True)
+            await self._failed(delivery, f"There was no answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
         except StoreUnavailable:
             await self._failed(delivery, "The database did not answer.")
-        except Gone as error:
+        except ChannelGone as error:
             await self._switch_off(error.message)
             await self._parked(delivery, error.message)
-        except (Never, NotFound, DeliveryFailed) as error:
+        except (DeliveryRejected, NotFound, DeliveryFailed) as error:
             await self._parked(delivery, error.message)
         except Exception as error:  # noqa: BLE001  one message must not end the lane
             self._office.log.failed("delivery_failed", error)
@@ -170,7 +174,7 @@ class Lane:
         message = await self._office.compose(delivery)
         if message.purpose == "ended" and not delivery.is_perhaps_known:
             return None
-        if message.purpose == "woken" and not _stands(message.topic, self._clock()):
+        if message.purpose == "woken" and not _is_final(message.topic, self._clock()):
             return None
         self._office.point("before send")
         if delivery.said:
@@ -184,16 +188,16 @@ class Lane:
 
     async def _told(self, done: Delivery, ref: str | None) -> int:
         if ref is None and done.reason == "woken":
-            await self._record(done, deliveries.not_yet)
+            await self._record(done, deliveries.postpone_wakeup)
             return 0
         if ref is None:
-            await self._record(done, lambda stored, _: deliveries.moot(stored))
+            await self._record(done, lambda stored, _: deliveries.drop_obsolete(stored))
             return 0
         self._failures = 0
         return int(await self._sent(done, ref))
 
     async def _sent(self, done: Delivery, ref: str) -> bool:
-        finished = await self._record(done, lambda stored, now: deliveries.sent(stored, done, ref, now))
+        finished = await self._record(done, lambda stored, now: deliveries.mark_sent(stored, done, ref, now))
         self._office.point("after record")
         return finished is not None
 
@@ -205,8 +209,8 @@ class Lane:
         waits = self._means.waits
 
         def step(stored: Delivery, now: int) -> Delivery:
-            tried = deliveries.lost(stored, now) if is_unsure else stored
-            return deliveries.failed(tried, error, now, after=after, jitter=jitter, waits=waits)
+            tried = deliveries.release_unconfirmed(stored, now) if is_unsure else stored
+            return deliveries.mark_failed(tried, error, now, after=after, jitter=jitter, waits=waits)
 
         await self._record(done, step)
 
@@ -214,32 +218,32 @@ class Lane:
         self._office.log.tell(
             "error", "delivery_parked", workspace=self.workspace, channel=self.name, delivery=done.id, note=error
         )
-        await self._record(done, lambda stored, _: deliveries.parked(stored, error))
+        await self._record(done, lambda stored, _: deliveries.mark_dead(stored, error))
 
     async def _surprised(self, done: Delivery, name: str) -> None:
         error = f"It failed in a way that is not foreseen ({name}); the log says more."
-        if done.attempts + 1 >= FAULTS:
+        if done.attempts + 1 >= MAX_UNEXPECTED_ERRORS:
             await self._parked(done, error)
         else:
             await self._failed(done, error)
 
     async def _give_back(self, delivery: Delivery) -> None:
         with suppress(Error):  # else the lease ends
-            await self._store.finish(delivery, deliveries.released)
+            await self._store.finish(delivery, deliveries.release)
 
     async def _switch_off(self, why: str) -> None:
         with suppress(Error):  # the next message is told the same
             await self._store.switch_off(*self._key, why)
 
-    async def _record(self, done: Delivery, step: Step) -> Delivery | None:
+    async def _record(self, done: Delivery, step: DeliveryStep) -> Delivery | None:
         """A database that is back within the lease hears of it: what was sent is then not sent again."""
-        for _ in range(RECORDS):
+        for _ in range(MAX_RECORD_TRIES):
             try:
                 return await self._store.finish(done, step)
             except (StoreUnavailable, Stale):
                 if self._clock() >= (done.due_at or 0):
                     break
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RECORD_RETRY_SECONDS)
         self._office.log.tell(
             "error", "delivery_not_recorded", workspace=self.workspace, channel=self.name, delivery=done.id
         )
@@ -252,7 +256,7 @@ class Lane:
         now = self._clock()
         if now >= self._closed_until or not self._failures:
             self._failures += 1
-        pause = min(1000 * 2 ** min(self._failures - 1, 5), MOST_PAUSE)
+        pause = min(1000 * 2 ** min(self._failures - 1, 5), MAX_BACKOFF)
         self._closed_until = max(self._closed_until, now + max(pause, round(seconds * 1000)))
 
     async def _pause(self, stop: asyncio.Event) -> None:
@@ -261,20 +265,20 @@ class Lane:
         with suppress(Error):
             due = await self._store.next_due(*self._key)
         now = self._clock()
-        wait = LOOK_EVERY if due is None or self._is_stuck else min(LOOK_EVERY, max(0.01, (due - now) / 1000))
+        wait = POLL_SECONDS if due is None or self._is_stuck else min(POLL_SECONDS, max(0.01, (due - now) / 1000))
         if now < self._closed_until:
-            wait = min(LOOK_EVERY, max(0.01, (self._closed_until - now) / 1000))
+            wait = min(POLL_SECONDS, max(0.01, (self._closed_until - now) / 1000))
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
-                await paused(stop, self.woken.wait())
+                await wait_or_stop(stop, self.woken.wait())
 
 
-def _stands(topic: Topic | None, now: int) -> bool:
+def _is_final(topic: ApprovalView | None, now: int) -> bool:
     """Whether it is decided, and nobody can take it back any more."""
-    return topic is None or (not topic.is_open and deliveries.settled_at(topic.approval, now) <= now)
+    return topic is None or (not topic.is_open and deliveries.decision_final_at(topic.approval, now) <= now)
 
 
-async def paused(stop: asyncio.Event, until: Coroutine[Any, Any, object]) -> None:
+async def wait_or_stop(stop: asyncio.Event, until: Coroutine[Any, Any, object]) -> None:
     """Until that, or the end."""
     tasks = {asyncio.ensure_future(until), asyncio.ensure_future(stop.wait())}
     try:

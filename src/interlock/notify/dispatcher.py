@@ -15,28 +15,34 @@ from typing import TypeVar, cast
 
 from interlock.core.approval.approval import Approval
 from interlock.core.errors import Error
-from interlock.core.notify.delivery import Delivery, Way
-from interlock.core.notify.routing import Contact, Routes, plan, wakes, ways_of
+from interlock.core.notify.delivery import Delivery, DeliveryTarget
+from interlock.core.notify.routing import Contact, Routes, delivery_targets, plan_deliveries, wakeup_targets
 from interlock.core.ports import Watch
-from interlock.notify.channel_queue import LOOK_EVERY, Lane, Log, Office, paused
+from interlock.notify.channel_queue import POLL_SECONDS, ChannelQueue, DispatchContext, DispatchLog, wait_or_stop
 from interlock.notify.workspace_channels import WorkspaceChannels
-from interlock.storage.tables.deliveries import Behind
+from interlock.storage.tables.deliveries import RoutingBacklog
 
-BREATH = 0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
-DEAD_EVERY = 10_000  # milliseconds between looks for what dead runners had in their hands, and for stranded deliveries
-STRANDED = (
+ROUTE_INTERVAL = (
+    0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
+)
+RECOVERY_INTERVAL = (
+    10_000  # milliseconds between looks for what dead runners had in their hands, and for stranded deliveries
+)
+STRANDED_AFTER = (
     300_000  # milliseconds that a delivery for a channel that is not configured waits: a newer process may have it
 )
 
-People = Callable[[str], Awaitable[Sequence[Contact]]]
-Watching = Callable[[], AbstractAsyncContextManager[Watch]]
+ReadContacts = Callable[[str], Awaitable[Sequence[Contact]]]
+OpenWatch = Callable[[], AbstractAsyncContextManager[Watch]]
 T = TypeVar("T")
 
 
-class Courier:
+class Dispatcher:
     """`own` is by workspace, of those that have channels; `people` are those of one; `watch` waits for the ledger."""
 
-    def __init__(self, office: Office, own: Mapping[str, WorkspaceChannels], people: People, watch: Watching) -> None:
+    def __init__(
+        self, office: DispatchContext, own: Mapping[str, WorkspaceChannels], people: ReadContacts, watch: OpenWatch
+    ) -> None:
         self._office = office
         self._store = office.store
         self._own = own
@@ -44,7 +50,7 @@ class Courier:
         self._watch = watch
         self._looked: int | None = None
         self.lanes = {
-            (workspace, name): Lane(workspace, name, channel, each.routes.means[name], office)
+            (workspace, name): ChannelQueue(workspace, name, channel, each.routes.means[name], office)
             for workspace, each in own.items()
             for name, channel in each.channels.items()
         }
@@ -81,15 +87,17 @@ class Courier:
         What is queued for a channel that its workspace does not have is parked.
         """
         now = self._office.clock()
-        if self._looked is None or not 0 <= now - self._looked < DEAD_EVERY:
+        if self._looked is None or not 0 <= now - self._looked < RECOVERY_INTERVAL:
             if await self._store.release(self._office.is_dead):
                 self._wake()
-            await self._store.park_stranded(self.lanes.keys(), now - STRANDED, _stranded)
+            await self._store.park_stranded(self.lanes.keys(), now - STRANDED_AFTER, _stranded_message)
             self._looked = now
 
-    async def _route(self, behind: Behind) -> None:
-        plan = Plan(self._own[behind.workspace].routes, await self._people(behind.workspace), self._office.log)
-        left: Behind | None = behind
+    async def _route(self, behind: RoutingBacklog) -> None:
+        plan = DeliveryPlanner(
+            self._own[behind.workspace].routes, await self._people(behind.workspace), self._office.log
+        )
+        left: RoutingBacklog | None = behind
         while left is not None:
             left = await self._store.route(left, plan)
             if plan.found:
@@ -105,11 +113,11 @@ class Courier:
                 with suppress(Error):  # a database in trouble is tried again; what is not told yet stays in the ledger
                     await self.route()
                     await self.release()
-                await paused(stop, watch.changed(LOOK_EVERY))
-                await paused(stop, asyncio.sleep(BREATH))
+                await wait_or_stop(stop, watch.changed(POLL_SECONDS))
+                await wait_or_stop(stop, asyncio.sleep(ROUTE_INTERVAL))
 
 
-def _stranded(workspace: str, channel: str) -> str:
+def _stranded_message(workspace: str, channel: str) -> str:
     return (
         f"The workspace {workspace} has no channel {channel}. Add it to the channels of the workspace in the "
         "configuration, then send it again."
@@ -117,25 +125,25 @@ def _stranded(workspace: str, channel: str) -> str:
 
 
 @dataclass
-class Plan:
+class DeliveryPlanner:
     """Who is to be told, for the people of one workspace. A call for which that fails keeps nobody from the others."""
 
     routes: Routes
     people: Sequence[Contact]
-    log: Log
+    log: DispatchLog
     found: bool = False
 
     def wakes(self, run_id: str) -> bool:
-        return bool(wakes(run_id, self.routes))
+        return bool(wakeup_targets(run_id, self.routes))
 
     def prepare(self, approval: Approval) -> object:
-        return self._tried(approval, lambda: ways_of(approval, self.routes, self.people), None)
+        return self._tried(approval, lambda: delivery_targets(approval, self.routes, self.people), None)
 
     def __call__(self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object) -> Sequence[Delivery]:
-        ways = cast("Mapping[Way, int] | None", prepared)
+        ways = cast("Mapping[DeliveryTarget, int] | None", prepared)
         nothing: Sequence[Delivery] = ()
         planned = self._tried(
-            approval, lambda: list(plan(approval, known, self.routes, self.people, now, ways)), nothing
+            approval, lambda: list(plan_deliveries(approval, known, self.routes, self.people, now, ways)), nothing
         )
         self.found = self.found or bool(planned)
         return planned

@@ -14,34 +14,34 @@ from urllib.parse import urlsplit
 import httpx2
 
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.net.address_policy import PORTS, Egress, target_of
-from interlock.net.ssrf import NoAddress, Pinned
-from interlock.notify.channel import Gone, Kit, Later, Never, Unsure
+from interlock.net.address_policy import DEFAULT_PORTS, EgressPolicy, check_endpoint
+from interlock.net.ssrf import HostNotFound, PinnedTransport
+from interlock.notify.channel import ChannelContext, ChannelGone, DeliveryDelayed, DeliveryRejected, DeliveryUnknown
 
-SECONDS = 10.0
-AGENT = "interlock"
-MAX_ANSWER = 1024 * 1024  # bytes that are read
-MOST_PATIENCE = 3_600.0  # seconds, however long the other side asks for
-RETRIED = frozenset({408, 425, 429})
+REQUEST_TIMEOUT = 10.0
+USER_AGENT = "interlock"
+MAX_RESPONSE = 1024 * 1024  # bytes that are read
+MAX_RETRY_AFTER = 3_600.0  # seconds, however long the other side asks for
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
-class Poster:
+class HttpPoster:
     """For one channel; `service` is what people call the other side."""
 
-    def __init__(self, kit: Kit, service: str, url: str) -> None:
+    def __init__(self, kit: ChannelContext, service: str, url: str) -> None:
         private = kit.settings.get("allow_private", False)
         if not isinstance(private, bool):
             raise Misconfigured("allow_private is true or false")
         self._egress = _egress(url, private=private)
         self._service = service
         self._transport = kit.transport
-        self._url = checked(url, self._egress)
+        self._url = check_url(url, self._egress)
 
     @cached_property
     def _client(self) -> httpx2.AsyncClient:
-        transport = self._transport or Pinned(self._egress)
+        transport = self._transport or PinnedTransport(self._egress)
         return httpx2.AsyncClient(
-            transport=transport, timeout=SECONDS, follow_redirects=False, headers={"user-agent": AGENT}
+            transport=transport, timeout=REQUEST_TIMEOUT, follow_redirects=False, headers={"user-agent": USER_AGENT}
         )
 
     async def post(
@@ -49,18 +49,18 @@ class Poster:
     ) -> httpx2.Response:
         """An answer that says yes, or whose status is `fine`. Raises Later, Never or Gone for all others."""
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(REQUEST_TIMEOUT):
                 answer = await self._sent(url or self._url, content, headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise Later(f"{self._service} cannot be reached.") from None
+            raise DeliveryDelayed(f"{self._service} cannot be reached.") from None
         except (TimeoutError, httpx2.TimeoutException):
-            raise Unsure(f"{self._service} did not answer within {SECONDS:g} seconds.") from None
+            raise DeliveryUnknown(f"{self._service} did not answer within {REQUEST_TIMEOUT:g} seconds.") from None
         except InvalidRequest as error:
-            if not isinstance(error, NoAddress):
-                raise Never(f"{self._service} is not at an address that requests may go to.") from None
-            raise Later(f"{self._service} cannot be found: its name has no address now.") from None
+            if not isinstance(error, HostNotFound):
+                raise DeliveryRejected(f"{self._service} is not at an address that requests may go to.") from None
+            raise DeliveryDelayed(f"{self._service} cannot be found: its name has no address now.") from None
         except httpx2.TransportError:
-            raise Unsure(f"{self._service} hung up before it answered.") from None
+            raise DeliveryUnknown(f"{self._service} hung up before it answered.") from None
         return answer if answer.status_code in fine else self._judged(answer)
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class Poster:
             body = bytearray()
             async for piece in answer.aiter_raw():
                 body += piece
-                if len(body) > MAX_ANSWER:
+                if len(body) > MAX_RESPONSE:
                     break
             return httpx2.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(body))
 
@@ -81,28 +81,30 @@ class Poster:
         if 200 <= status < 300:
             return answer
         if status == 410:
-            raise Gone(f"{self._service} said that this address is gone (410).")
-        if status in RETRIED or status >= 500:
-            raise Later(f"{self._service} answered {status}.", patience(answer.headers))
+            raise ChannelGone(f"{self._service} said that this address is gone (410).")
+        if status in RETRYABLE_STATUSES or status >= 500:
+            raise DeliveryDelayed(f"{self._service} answered {status}.", parse_retry_after(answer.headers))
         if 300 <= status < 400:
-            raise Never(f"{self._service} wants to send us elsewhere ({status}), and redirects are not followed.")
-        raise Never(f"{self._service} refused it ({status}).")
+            raise DeliveryRejected(
+                f"{self._service} wants to send us elsewhere ({status}), and redirects are not followed."
+            )
+        raise DeliveryRejected(f"{self._service} refused it ({status}).")
 
 
-def _egress(url: str, *, private: bool) -> Egress:
+def _egress(url: str, *, private: bool) -> EgressPolicy:
     """An unusual port is open if it is the address of the settings that names it, and then nothing else is."""
     try:
         parts = urlsplit(url)
-        odd = parts.port not in (None, *PORTS.values())
+        odd = parts.port not in (None, *DEFAULT_PORTS.values())
     except ValueError:
         odd = False  # no URL at all: whoever checks it says so
-    return Egress(frozenset({f"{parts.hostname}:{parts.port}"}) if odd else frozenset(), private)
+    return EgressPolicy(frozenset({f"{parts.hostname}:{parts.port}"}) if odd else frozenset(), private)
 
 
-def checked(url: str, egress: Egress) -> str:
+def check_url(url: str, egress: EgressPolicy) -> str:
     """Raises Misconfigured for an address that nothing may be sent to."""
     try:
-        target = target_of(url, egress)
+        target = check_endpoint(url, egress)
     except InvalidRequest as error:
         raise Misconfigured(f"url: {error.message}") from None
     if target.scheme != "https" and not egress.private:
@@ -110,14 +112,14 @@ def checked(url: str, egress: Egress) -> str:
     return url
 
 
-def patience(headers: Mapping[str, str]) -> float:
+def parse_retry_after(headers: Mapping[str, str]) -> float:
     """Seconds that a Retry-After asks for, as a number or as a date; 0 if it says nothing that can be understood."""
     text = headers.get("retry-after", "")
     if text.isascii() and text.isdigit():
-        return min(float(text[:8]), MOST_PATIENCE)
+        return min(float(text[:8]), MAX_RETRY_AFTER)
     try:
         until, said = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
-        return min(max(0.0, (until - said).total_seconds()), MOST_PATIENCE)
+        return min(max(0.0, (until - said).total_seconds()), MAX_RETRY_AFTER)
     except (ValueError, TypeError):  # no dates, or only one of them with a zone
         return 0.0
 

@@ -12,38 +12,38 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple, cast
 
-from interlock.app.inbox import View, covers_of
-from interlock.app.workspaces import Doors, Workspaces
+from interlock.app.inbox import ApprovalDetails, active_delegations
+from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.config.models import DEFAULT_WORKSPACE, Settings
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
-from interlock.core.identity import LIVES, Claim, read, signed
-from interlock.core.notify.delivery import Delivery, Way, is_revised, trial_of
-from interlock.core.notify.message import Message, Purpose, Recipient, Topic
+from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, read_identity_link, sign_identity_link
+from interlock.core.notify.delivery import Delivery, DeliveryTarget, is_revised, make_test_delivery
+from interlock.core.notify.message import ApprovalView, Notification, Purpose, Recipient
 from interlock.core.notify.routing import Contact, Routes
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.notify.channel import Answering, Channel, Listening, Proving, Reply
-from interlock.notify.channel_queue import Log, Office
-from interlock.notify.dispatcher import Courier
-from interlock.notify.workspace_channels import WorkspaceChannels, channels_of
-from interlock.runtime.faults import plan as faulty
-from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.storage.engine.transaction import TOLD
+from interlock.notify.channel import Channel, InboundChannel, InboundResponse, ListeningChannel, SignInCodeChannel
+from interlock.notify.channel_queue import DispatchContext, DispatchLog
+from interlock.notify.dispatcher import Dispatcher
+from interlock.notify.workspace_channels import WorkspaceChannels, open_workspace_channels
+from interlock.runtime.faults import parse_fault_plan as faulty
+from interlock.runtime.process_identity import is_dead, make_runner_id
+from interlock.storage.engine.transaction import LEDGER_TOPIC
 from interlock.storage.store import SqlStore
-from interlock.storage.tables.idempotency import Place
+from interlock.storage.tables.idempotency import IdempotencyKey
 
-Chore = Callable[[asyncio.Event], Awaitable[None]]
-LINK_LIVES = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
+BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
+LINK_LIFETIME = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
 MAX_RESULT = 200  # characters of a result that a message shows
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([0-9a-f-]{36})\.([0-9]{1,16})\.[0-9a-f]{32}", re.ASCII)
 INBOX_ONLY = "It has no channels of its own: its people look at the page. See: interlock doctor"
-WAITING = 0.05  # seconds between looks at what somebody else is doing for the same key
+IN_PROGRESS_POLL = 0.05  # seconds between looks at what somebody else is doing for the same key
 
 
-class Token(NamedTuple):
+class LinkToken(NamedTuple):
     """What a link in a message proves: that it was made for this person, about this delivery."""
 
     delivery: Delivery
@@ -52,7 +52,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reach:
+class NotificationService:
     """How one workspace reaches people, and takes what they say: `settings`, `channels` and `routes` are its own.
 
     It is made for the default workspace; `of` gives that of another one, and `others` has what theirs are.
@@ -63,12 +63,12 @@ class Reach:
     workspaces: Workspaces
     channels: Mapping[str, Channel]
     routes: Routes
-    log: Log
+    log: DispatchLog
     public_url: str
     workspace: str = DEFAULT_WORKSPACE
     others: Mapping[str, WorkspaceChannels] = field(default_factory=dict)
 
-    def of(self, workspace: str) -> Reach:
+    def of(self, workspace: str) -> NotificationService:
         """The same for another workspace: without channels, if the configuration has none for it."""
         if workspace == self.workspace:
             return self
@@ -92,24 +92,26 @@ class Reach:
                     await channel.close()
 
     @property
-    def chores(self) -> list[Chore]:
+    def chores(self) -> list[BackgroundTask]:
         """For a process that does the work."""
         listening = [
-            _listen(name, each, self.of(workspace))
+            _listen_task(name, each, self.of(workspace))
             for workspace, own in self._all().items()
             for name, each in own.channels.items()
-            if isinstance(each, Listening)
+            if isinstance(each, ListeningChannel)
         ]
         return [self.courier().run, *listening]
 
-    def courier(self) -> Courier:
+    def courier(self) -> Dispatcher:
         point = faulty(self.settings.fault)
-        office = Office(self.store.deliveries, self.store.clock, this_runner(), self.compose, self.log, is_dead=is_dead)
-        return Courier(
+        office = DispatchContext(
+            self.store.deliveries, self.store.clock, make_runner_id(), self.compose, self.log, is_dead=is_dead
+        )
+        return Dispatcher(
             replace(office, point=point) if point else office,
             {name: each for name, each in self._all().items() if each.channels},
             self.contacts,
-            lambda: self.store.watch("", TOLD),
+            lambda: self.store.watch("", LEDGER_TOPIC),
         )
 
     def _all(self) -> dict[str, WorkspaceChannels]:
@@ -123,7 +125,7 @@ class Reach:
 
     # What is said
 
-    async def compose(self, delivery: Delivery) -> Message:
+    async def compose(self, delivery: Delivery) -> Notification:
         """Made from what is stored at this moment, so that nothing of it has to be kept."""
         to = await self._recipient(delivery)
         link, topic, count, by = f"{self.public_url}/inbox", None, 0, ""
@@ -134,7 +136,7 @@ class Reach:
             count = int(delivery.wanted)
         else:
             by = delivery.wanted
-        return Message(
+        return Notification(
             delivery.message_id,
             f"{delivery.workspace}.{delivery.id}",
             delivery.workspace,
@@ -148,11 +150,11 @@ class Reach:
             is_revised(delivery),
         )
 
-    async def topic(self, workspace: str, approval_id: str) -> Topic:
+    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
         view = await (await self._doors(workspace)).inbox.show(workspace, approval_id)
         payload, spec = view.stored.payload, view.spec
         args = (payload.shown if payload.shown is not None else payload.args) or b"{}"
-        return Topic(
+        return ApprovalView(
             view.stored.approval,
             view.status,
             view.card,
@@ -172,14 +174,14 @@ class Reach:
 
     # Links
 
-    async def _link(self, delivery: Delivery, topic: Topic) -> str:
+    async def _link(self, delivery: Delivery, topic: ApprovalView) -> str:
         url = f"{self.public_url}/a/{topic.approval.id}"
         if not delivery.way.person:
             return url
-        expires_at = topic.approval.expires_at + LINK_LIVES
+        expires_at = topic.approval.expires_at + LINK_LIFETIME
         return f"{url}?t={await self._signed(delivery, expires_at)}"
 
-    async def token(self, text: str) -> Token:
+    async def token(self, text: str) -> LinkToken:
         """Looks, and spends nothing. Raises NotFound for whatever is no link of ours, Expired if its time is over."""
         refusal = NotFound("This link does not hold. Open the inbox instead.")
         shape = _TOKEN.fullmatch(text)
@@ -194,7 +196,7 @@ class Reach:
             raise refusal
         if self.store.clock() >= int(expires):
             raise Expired("The time of this link is over. Open the inbox instead.")
-        return Token(delivery, await self._recipient(delivery), int(expires))
+        return LinkToken(delivery, await self._recipient(delivery), int(expires))
 
     async def _signed(self, delivery: Delivery, expires_at: int) -> str:
         key = await self.store.secret_key(delivery.workspace)
@@ -202,25 +204,27 @@ class Reach:
         proof = hmac.digest(hmac.digest(key, b"links", sha256), said.encode(), sha256).hex()[:32]
         return f"{delivery.workspace}.{delivery.id}.{expires_at}.{proof}"
 
-    def proving(self, delivery: Delivery) -> Proving | None:
+    def proving(self, delivery: Delivery) -> SignInCodeChannel | None:
         """The channel, if a code that comes through it proves who somebody is."""
         channel: object = self.of(delivery.workspace).channels.get(delivery.way.channel)
-        return channel if isinstance(channel, Proving) and channel.has_codes else None
+        return channel if isinstance(channel, SignInCodeChannel) and channel.has_codes else None
 
-    async def claim(self, link: str) -> Claim:
+    async def claim(self, link: str) -> IdentityLink:
         """Who somebody says to be elsewhere, with a link that was made for them. Raises NotFound."""
-        claim = read(await self.store.secret_key(self.workspace), self.workspace, link, self.store.clock())
+        claim = read_identity_link(
+            await self.store.secret_key(self.workspace), self.workspace, link, self.store.clock()
+        )
         self.channel(claim.channel)
         return claim
 
     # Tests
 
-    async def test(self, workspace: str, name: str, person: str) -> Message:
+    async def test(self, workspace: str, name: str, person: str) -> Notification:
         """Sends one now, and raises what went wrong. To a channel for persons, whoever asks is the one who is told."""
         own = self.of(workspace)
         channel, means = own.channel(name), own.routes.means[name]
-        way = Way(name, "", person if means.personal else "")
-        delivery = trial_of(workspace, str(uuid.uuid4()), way, person, self.store.clock())
+        way = DeliveryTarget(name, "", person if means.personal else "")
+        delivery = make_test_delivery(workspace, str(uuid.uuid4()), way, person, self.store.clock())
         message = await self.compose(delivery)
         await channel.send(message)
         return message
@@ -231,25 +235,25 @@ class Reach:
             raise NotFound(f"There is no channel {visible(name)!r}. Configured are: {there}.")
         return self.channels[name]
 
-    def answering(self, name: str) -> Answering:
+    def answering(self, name: str) -> InboundChannel:
         """Whoever asks is not known yet, and does not learn which channels there are."""
         channel: object = self.channels.get(name)
-        if not isinstance(channel, Answering):
+        if not isinstance(channel, InboundChannel):
             raise NotFound("Nothing is taken at this address.")
         return channel
 
-    async def _doors(self, workspace: str) -> Doors:
+    async def _doors(self, workspace: str) -> WorkspaceServices:
         return await self.workspaces.doors(workspace)
 
 
 @dataclass(frozen=True)
-class FrontDesk:
+class InboundHandler:
     """Where one channel takes what people say: the Reception of `notify/channel.py`.
 
     A channel speaks for its own workspace alone: what it says of another one is about nothing.
     """
 
-    reach: Reach
+    reach: NotificationService
     channel: str
 
     @property
@@ -284,24 +288,26 @@ class FrontDesk:
         user = doors.people.get(name)
         if user is None or user.removed_at is not None:
             return None
-        covers = covers_of(doors.people.values(), user.name, user.teams, self.now())
+        covers = active_delegations(doors.people.values(), user.name, user.teams, self.now())
         credential = f"{self.channel} {outside}".strip()
         return Reviewer(user.name, user.role, user.teams, self.channel, covers, credential)
 
-    async def topic(self, workspace: str, approval_id: str) -> Topic:
+    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
         self._check(workspace, approval_id)
         return await self.reach.topic(workspace, approval_id)
 
-    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Topic:
+    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
         self._check(workspace, approval_id)
         doors = await self.reach.workspaces.doors(workspace)
         await doors.inbox.decide(workspace, approval_id, decision, reviewer)
         return await self.topic(workspace, approval_id)
 
-    async def once(self, workspace: str, key: str, work: Callable[[], Awaitable[Reply]], digest: str = "") -> Reply:
+    async def once(
+        self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
+    ) -> InboundResponse:
         """Whoever comes while it is being done waits for it."""
         self._check(workspace)
-        answers, place = self.reach.store.answers, Place(workspace, f"channel:{self.channel}", key)
+        answers, place = self.reach.store.answers, IdempotencyKey(workspace, f"channel:{self.channel}", key)
         while True:
             kept = await answers.claim(place, digest or key)
             if kept.digest != (digest or key):
@@ -309,8 +315,8 @@ class FrontDesk:
             if kept.mark:
                 break
             if kept.status:
-                return Reply(kept.status, kept.body)
-            await asyncio.sleep(WAITING)
+                return InboundResponse(kept.status, kept.body)
+            await asyncio.sleep(IN_PROGRESS_POLL)
         try:
             reply = await work()
         except BaseException:
@@ -321,8 +327,8 @@ class FrontDesk:
 
     async def binding_link(self, workspace: str, outside: str) -> str:
         self._check(workspace)
-        claim = Claim(self.channel, outside, self.now() + LIVES)
-        token = signed(await self.reach.store.secret_key(workspace), workspace, claim)
+        claim = IdentityLink(self.channel, outside, self.now() + IDENTITY_LINK_TTL)
+        token = sign_identity_link(await self.reach.store.secret_key(workspace), workspace, claim)
         return f"{self.reach.public_url}/settings/me?link={token}"
 
     def now(self) -> int:
@@ -333,28 +339,30 @@ class FrontDesk:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
 
 
-def reach_of(settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log) -> Reach:
+def build_notification_service(
+    settings: Settings, store: SqlStore, workspaces: Workspaces, log: DispatchLog
+) -> NotificationService:
     """Raises Misconfigured for channels that cannot be right: at the start, and not at night."""
     server = settings.server
     public_url = server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"
-    own = channels_of(settings, public_url)
+    own = open_workspace_channels(settings, public_url)
     others = {}
     for name in settings.workspaces:
         try:
-            others[name] = channels_of(settings.of(name), public_url)
+            others[name] = open_workspace_channels(settings.of(name), public_url)
         except Misconfigured as error:
             raise Misconfigured(f"The workspace {name}: {error.message}") from None
-    return Reach(settings, store, workspaces, *own, log, public_url, others=others)
+    return NotificationService(settings, store, workspaces, *own, log, public_url, others=others)
 
 
 def _contact(user: User, away: Sequence[User], now: int) -> Contact:
     """`away` are those who are away now: few, where there are many people."""
-    covers = covers_of(away, user.name, user.teams, now)
+    covers = active_delegations(away, user.name, user.teams, now)
     is_away = user in away and user.away_to not in (None, People())
     return Contact(user.name, user.role, user.teams, bool(user.email), is_away, covers)
 
 
-def _purpose(delivery: Delivery, topic: Topic | None) -> Purpose:
+def _purpose(delivery: Delivery, topic: ApprovalView | None) -> Purpose:
     if topic is None:
         return "group" if delivery.reason == "group" else "test"
     if delivery.reason in ("expired", "woken"):
@@ -366,7 +374,7 @@ def _purpose(delivery: Delivery, topic: Topic | None) -> Purpose:
     return "remind" if delivery.is_loud else "changed"
 
 
-def _result(view: View) -> str:
+def _result(view: ApprovalDetails) -> str:
     """What came of it, in one line. The result itself is what a tool gave, and may hold anything."""
     payload = view.stored.payload
     if view.status == "failed":
@@ -374,6 +382,6 @@ def _result(view: View) -> str:
     return ""
 
 
-def _listen(name: str, channel: Listening, reach: Reach) -> Chore:
-    desk = FrontDesk(reach, name)
+def _listen_task(name: str, channel: ListeningChannel, reach: NotificationService) -> BackgroundTask:
+    desk = InboundHandler(reach, name)
     return lambda stop: channel.listen(desk, stop)

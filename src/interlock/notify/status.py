@@ -9,13 +9,13 @@ from typing import NamedTuple
 from interlock.config.models import DASHBOARD
 from interlock.core.errors import Conflict
 from interlock.core.notify.delivery import Delivery
-from interlock.notify.channel import Answering, Listening
-from interlock.notify.service import Reach
+from interlock.notify.channel import InboundChannel, ListeningChannel
+from interlock.notify.service import NotificationService
 from interlock.runtime.durations import optional_rfc3339, rfc3339
-from interlock.storage.tables.deliveries import Identity, Switch
+from interlock.storage.tables.deliveries import ChannelIdentity, DisabledChannel
 
 
-class State(NamedTuple):
+class ChannelState(NamedTuple):
     """`due` and `parked` are counted up to 1,000; `error` is what went wrong with one that waits, or was given up."""
 
     name: str
@@ -25,7 +25,7 @@ class State(NamedTuple):
     teams: tuple[str, ...]
     personal: bool = False
     answers: bool = True
-    off: Switch | None = None
+    off: DisabledChannel | None = None
     due: int = 0
     due_since: int | None = None
     parked: int = 0
@@ -33,20 +33,21 @@ class State(NamedTuple):
     error: str = ""
 
 
-async def states(reach: Reach) -> list[State]:
+async def read_channel_states(reach: NotificationService) -> list[ChannelState]:
     """Of the workspace that it is for. The dashboard is always there."""
     workspace, measures, now = reach.workspace, reach.store.measures, reach.store.clock()
     switches = await reach.store.deliveries.switches()
     off = {switch.channel: switch for switch in switches if switch.workspace == workspace}
     parked = await measures.parked(workspace)
-    found = [_state(reach, DASHBOARD, DASHBOARD)]
+    found = [_channel_state(reach, DASHBOARD, DASHBOARD)]
     for name, channel in reach.channels.items():
         waiting, given_up = await measures.waiting(workspace, name, now), parked.get(name, ())
-        state = _state(reach, name, reach.settings.channels[name].kind)
+        state = _channel_state(reach, name, reach.settings.channels[name].kind)
         found.append(
             state._replace(
                 personal=reach.routes.means[name].personal,
-                answers=isinstance(channel, Answering | Listening) and getattr(channel, "takes_answers", True),
+                answers=isinstance(channel, InboundChannel | ListeningChannel)
+                and getattr(channel, "takes_answers", True),
                 off=off.get(name),
                 due=waiting.many,
                 due_since=waiting.since,
@@ -58,7 +59,7 @@ async def states(reach: Reach) -> list[State]:
     return found
 
 
-async def send_again(reach: Reach, delivery_id: str, by: str) -> Delivery:
+async def requeue_delivery(reach: NotificationService, delivery_id: str, by: str) -> Delivery:
     """Raises Conflict where there is nothing to send, or nothing to send it through."""
     delivery = await reach.store.deliveries.get(reach.workspace, delivery_id)
     if delivery.way.channel not in reach.channels:
@@ -66,7 +67,7 @@ async def send_again(reach: Reach, delivery_id: str, by: str) -> Delivery:
     return await reach.store.deliveries.again(reach.workspace, delivery_id, by)
 
 
-def state_json(state: State, *, errors: bool) -> dict[str, object]:
+def channel_state_json(state: ChannelState, *, errors: bool) -> dict[str, object]:
     """`errors`: what went wrong is for those who can do something about it."""
     off = {"since": rfc3339(state.off.off_at), "why": state.off.why} if state.off else None
     return {
@@ -98,7 +99,7 @@ def delivery_json(delivery: Delivery, *, errors: bool) -> dict[str, object]:
     }
 
 
-def identity_json(identity: Identity) -> dict[str, object]:
+def identity_json(identity: ChannelIdentity) -> dict[str, object]:
     return {
         "id": identity_id(identity),
         "channel": identity.channel,
@@ -108,16 +109,16 @@ def identity_json(identity: Identity) -> dict[str, object]:
     }
 
 
-def identity_id(identity: Identity) -> str:
+def identity_id(identity: ChannelIdentity) -> str:
     """A name for addresses: what a channel calls somebody can be any text."""
     return sha256(f"{identity.channel}\n{identity.outside}".encode()).hexdigest()[:32]
 
 
-def _state(reach: Reach, name: str, kind: str) -> State:
+def _channel_state(reach: NotificationService, name: str, kind: str) -> ChannelState:
     routing = reach.settings.routing
-    priorities, teams = _leading(routing.priority_map, name), _leading(routing.team_routing, name)
-    return State(name, kind, routing.default_channel == name, priorities, teams)
+    priorities, teams = _origins_leading_to(routing.priority_map, name), _origins_leading_to(routing.team_routing, name)
+    return ChannelState(name, kind, routing.default_channel == name, priorities, teams)
 
 
-def _leading(ways: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
+def _origins_leading_to(ways: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
     return tuple(origin for origin, channels in ways.items() if name in channels)

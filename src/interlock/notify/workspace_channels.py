@@ -7,11 +7,11 @@ from datetime import time
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from interlock.app.bootstrap import Reaching
-from interlock.config.models import DASHBOARD, QuietHours, Settings
+from interlock.app.bootstrap import PolicyChannelSettings
+from interlock.config.models import DASHBOARD, QuietHoursSettings, Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.routing import PLACE, Means, Quiet, Routes, gaps
-from interlock.notify.channel import Channel, Kit, kind_of, opened
+from interlock.core.notify.routing import DESTINATION_PREFIX, ChannelCapabilities, QuietPeriod, Routes, find_unreachable
+from interlock.notify.channel import Channel, ChannelContext, load_channel_module, open_channel
 
 
 class WorkspaceChannels(NamedTuple):
@@ -21,35 +21,37 @@ class WorkspaceChannels(NamedTuple):
     routes: Routes
 
 
-def channels_of(settings: Settings, public_url: str) -> WorkspaceChannels:
+def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceChannels:
     """`settings` are those of one workspace. Raises Misconfigured for channels that cannot be right."""
     channels: dict[str, Channel] = {}
-    means: dict[str, Means] = {}
+    means: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
-        channels[name], means[name] = opened(name, channel.kind, Kit(name, channel.settings, public_url))
-    routes = routes_of(settings, means)
-    if missing := gaps(routes):
+        channels[name], means[name] = open_channel(
+            name, channel.kind, ChannelContext(name, channel.settings, public_url)
+        )
+    routes = make_routes(settings, means)
+    if missing := find_unreachable(routes):
         raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
     return WorkspaceChannels(channels, routes)
 
 
-def reaching_of(settings: Settings, workspace: str = "default") -> Reaching:
+def policy_load_options(settings: Settings, workspace: str = "default") -> PolicyChannelSettings:
     """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
     own = settings.of(workspace)
     if not settings.with_channels():
-        return Reaching(own.routing.reminders)
-    places = True in {_has_places(name, channel.kind) for name, channel in own.channels.items()}
-    return Reaching(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
+        return PolicyChannelSettings(own.routing.reminders)
+    places = True in {_has_destinations(name, channel.kind) for name, channel in own.channels.items()}
+    return PolicyChannelSettings(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
 
 
-def _has_places(name: str, kind: str) -> bool:
+def _has_destinations(name: str, kind: str) -> bool:
     try:
-        return kind_of(kind).MEANS.has_places
+        return load_channel_module(kind).MEANS.has_places
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
-def routes_of(settings: Settings, means: Mapping[str, Means]) -> Routes:
+def make_routes(settings: Settings, means: Mapping[str, ChannelCapabilities]) -> Routes:
     """Of one workspace. An escalation to a channel that only another one has leads nowhere here."""
     routing, escalation = settings.routing, settings.escalation
     actions = {name: settings.actions[name].team for name in settings.actions if settings.actions[name].team}
@@ -62,13 +64,13 @@ def routes_of(settings: Settings, means: Mapping[str, Means]) -> Routes:
         routing.default_channel,
         routing.priority_map,
         ways,
-        _quiet(routing.quiet_hours),
-        escalation.channel if escalation.channel in means or escalation.channel.startswith(PLACE) else "",
+        _quiet_hours(routing.quiet_hours),
+        escalation.channel if escalation.channel in means or escalation.channel.startswith(DESTINATION_PREFIX) else "",
         escalation.notify_on_expiry,
     )
 
 
-def _quiet(hours: QuietHours | None) -> Quiet | None:
+def _quiet_hours(hours: QuietHoursSettings | None) -> QuietPeriod | None:
     if hours is None:
         return None
-    return Quiet(time.fromisoformat(hours.start), time.fromisoformat(hours.end), ZoneInfo(hours.timezone))
+    return QuietPeriod(time.fromisoformat(hours.start), time.fromisoformat(hours.end), ZoneInfo(hours.timezone))

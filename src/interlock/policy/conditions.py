@@ -9,21 +9,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from interlock.core.errors import Misconfigured
-from interlock.core.policy.condition_budget import Effort
-from interlock.core.policy.policy import EFFORT, FACTS, Condition, Facts
+from interlock.core.policy.condition_budget import ConditionBudget
+from interlock.core.policy.policy import BUDGET_FACT, FACTS, Condition, Facts
 from interlock.policy.condition_cost import (
     CONVERT,
     MACROS,
     MAX_COMPILE,
-    MOST,
-    SMALL,
-    Pattern,
-    TooMuch,
-    Weight,
-    Work,
+    MAX_COST,
+    SMALL_SIZE,
+    ConditionCost,
+    ConditionTooCostly,
+    PatternCost,
+    ValueSize,
+    estimate_pattern,
     is_flat,
-    read_pattern,
-    weigh,
+    measure_size,
 )
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ MAX_SOURCE = 2_000
 MAX_ITEMS = 1_000
 MAX_MACROS = 5
 MAX_FLAT, MAX_FLAT_VALUES = 400, 8
-FEW = 100  # conditions on a few short values that are evaluated again rather than looked up
-ORDINARY = 10_000  # nanoseconds of one that is not worth counting
-LOOK = 100  # for each unit that is weighed
-LONGEST_LOOK = MOST // CONVERT * LOOK
+MAX_UNCOUNTED = 100  # conditions on a few short values that are evaluated again rather than looked up
+CHEAP_EVALUATION_COST = 10_000  # nanoseconds of one that is not worth counting
+MEASURE_COST = 100  # for each unit that is weighed
+MAX_MEASURE_COST = MAX_COST // CONVERT * MEASURE_COST
 TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
 FUNCTIONS = (
     *("size", "contains", "startsWith", "endsWith", "matches"),
@@ -51,17 +51,17 @@ def compile_condition(source: str) -> Condition:
     """Raises Misconfigured for what can never be evaluated; what only some calls trip over raises when it is called."""
     if len(source) > MAX_SOURCE:
         raise Misconfigured(f"The condition has {len(source):,} characters; at most {MAX_SOURCE:,} are accepted.")
-    program = _parsed(source)
-    words = _words(source)
+    program = _parse_condition(source)
+    words = _tokens(source)
     bound = _bound_names(words)
     _check_functions(program)
-    work = Work(words, _patterns(words))
-    variables = _checked_variables(program, bound)
+    work = ConditionCost(words, _patterns(words))
+    variables = _find_variables(program, bound)
     longest = MAX_ITEMS // (1 + words.count("+")) if work.walks else None  # lists that are joined count together
-    return _condition(variables, _members(words), _Bound(program, work, longest))
+    return _make_condition(variables, _used_members(words), _BoundedProgram(program, work, longest))
 
 
-def _condition(variables: list[str], members: list[str] | None, bound: _Bound) -> Condition:
+def _make_condition(variables: list[str], members: list[str] | None, bound: _BoundedProgram) -> Condition:
     others = [name for name in variables if name != "args"]
     uses_args = "args" in variables
 
@@ -69,12 +69,12 @@ def _condition(variables: list[str], members: list[str] | None, bound: _Bound) -
         seen = {name: facts[name] for name in others} if others else {}
         flat = bound.takes_flat(seen) if others else bound.may_be_flat
         if uses_args:
-            args = seen["args"] = _named(facts["args"], members)
+            args = seen["args"] = _used_args(facts["args"], members)
             flat = flat and type(args) is dict and bound.takes_flat(args)
-        effort = _effort(facts)
+        effort = _facts_budget(facts)
         if flat:
             effort.evaluated += 1
-            if effort.evaluated <= FEW:
+            if effort.evaluated <= MAX_UNCOUNTED:
                 return bound.execute(seen)
         names = [seen[name] for name in others]
         place = (condition, *(tuple(each) if type(each) is list else each for each in names))
@@ -83,14 +83,14 @@ def _condition(variables: list[str], members: list[str] | None, bound: _Bound) -
     return condition
 
 
-class _Bound:
+class _BoundedProgram:
     """What raises, before anything is evaluated, for arguments that would take too long."""
 
-    def __init__(self, program: cel.Program, work: Work, longest: int | None) -> None:
+    def __init__(self, program: cel.Program, work: ConditionCost, longest: int | None) -> None:
         self._program = program
         self._work = work
         self._longest = longest
-        self.may_be_flat = work.is_cheap(Weight(SMALL.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
+        self.may_be_flat = work.is_cheap(ValueSize(SMALL_SIZE.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
 
     def execute(self, seen: dict[str, object]) -> object:
         try:
@@ -104,42 +104,44 @@ class _Bound:
         """A few short values need no weighing, which would take a fifth of the time of most conditions."""
         return self.may_be_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
 
-    def counted(self, seen: dict[str, object], effort: Effort) -> object:
+    def counted(self, seen: dict[str, object], effort: ConditionBudget) -> object:
         """What is not worth weighing, but comes often."""
-        _check_left(effort)
-        effort.spent += ORDINARY
+        _check_budget_left(effort)
+        effort.spent += CHEAP_EVALUATION_COST
         return self.execute(seen)
 
-    def weighed(self, seen: dict[str, object], effort: Effort) -> object:
+    def weighed(self, seen: dict[str, object], effort: ConditionBudget) -> object:
         """Conditions on one call share what one may cost: a thousand must not take a thousand times as long.
 
         To find out that one would take too long takes time as well, and counts.
         """
-        _check_left(effort)
+        _check_budget_left(effort)
         before = effort.spent
-        effort.spent = before + LONGEST_LOOK
-        weight = weigh(seen.values())
-        effort.spent = before + weight.units * LOOK
+        effort.spent = before + MAX_MEASURE_COST
+        weight = measure_size(seen.values())
+        effort.spent = before + weight.units * MEASURE_COST
         if self._longest is not None and weight.longest > self._longest:
             raise ValueError(
                 f"A list or map has {weight.longest:,} items; this condition looks at {self._longest:,} at most."
             )
-        effort.spent = before + (ORDINARY if self._work.is_cheap(weight) else self._work.check(weight, before))
+        effort.spent = before + (
+            CHEAP_EVALUATION_COST if self._work.is_cheap(weight) else self._work.check(weight, before)
+        )
         return self.execute(seen)
 
 
-def _check_left(effort: Effort) -> None:
-    if effort.spent >= MOST:
-        raise TooMuch("The conditions on this call have taken all the time that they have together.")
+def _check_budget_left(effort: ConditionBudget) -> None:
+    if effort.spent >= MAX_COST:
+        raise ConditionTooCostly("The conditions on this call have taken all the time that they have together.")
 
 
-def _effort(facts: Facts) -> Effort:
+def _facts_budget(facts: Facts) -> ConditionBudget:
     """Of the call that the facts are of; with other arguments it is another call."""
-    effort = facts.get(EFFORT)
-    return effort if isinstance(effort, Effort) and effort.args is facts.get("args") else Effort({})
+    effort = facts.get(BUDGET_FACT)
+    return effort if isinstance(effort, ConditionBudget) and effort.args is facts.get("args") else ConditionBudget({})
 
 
-def _named(args: object, members: list[str] | None) -> object:
+def _used_args(args: object, members: list[str] | None) -> object:
     """Only the arguments that the condition names: converting the others costs more than evaluating."""
     if members is None or (type(args) is not dict and not isinstance(args, Mapping)):
         return args
@@ -147,7 +149,7 @@ def _named(args: object, members: list[str] | None) -> object:
 
 
 # The lexer of CEL's grammar, as far as it is needed to tell names and brackets from texts and comments.
-_WORD = re.compile(
+_TOKEN = re.compile(
     r"""
     \s*+(
         [A-Za-z_][A-Za-z0-9_]*+ (?!["'])
@@ -163,8 +165,8 @@ _WORD = re.compile(
 )
 
 
-def _words(source: str) -> list[str]:
-    words = _WORD.findall(source)
+def _tokens(source: str) -> list[str]:
+    words = _TOKEN.findall(source)
     return [word for word in words if not word.startswith("//")] if "//" in source else words
 
 
@@ -178,16 +180,16 @@ def _compile(source: str) -> cel.Program:
     return cel.compile(source)
 
 
-def _parsed(source: str) -> cel.Program:
+def _parse_condition(source: str) -> cel.Program:
     try:
         return _compile(source)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001  a panic in Rust is no Exception, and must not end the program
-        raise Misconfigured(f"The condition cannot be read: {_plain(str(error), source)}.") from None
+        raise Misconfigured(f"The condition cannot be read: {_syntax_error_text(str(error), source)}.") from None
 
 
-def _plain(error: str, source: str) -> str:
+def _syntax_error_text(error: str, source: str) -> str:
     found = _ERROR.search(error)
     if found is None:
         return "it is not CEL"
@@ -232,7 +234,7 @@ def _check_bound(names: list[str]) -> None:
             )
 
 
-def _checked_variables(program: cel.Program, bound: frozenset[str]) -> list[str]:
+def _find_variables(program: cel.Program, bound: frozenset[str]) -> list[str]:
     free = [name for name in program.variables() if name not in bound]
     for name in free:
         if name not in FACTS and name not in TYPES:
@@ -253,7 +255,7 @@ def _check_functions(program: cel.Program) -> None:
             raise Misconfigured(f'The condition uses an unknown function "{name}"{hint}')
 
 
-def _patterns(words: list[str]) -> dict[int, Pattern]:
+def _patterns(words: list[str]) -> dict[int, PatternCost]:
     """The regular expressions, which have to stand in the condition: one from the arguments could take minutes."""
     found = {}
     for place in _places("matches", words):
@@ -264,11 +266,11 @@ def _patterns(words: list[str]) -> dict[int, Pattern]:
     return found
 
 
-def _pattern(word: str) -> Pattern:
+def _pattern(word: str) -> PatternCost:
     """It is tried now: later it would raise at every call."""
     try:
         text = _compile(word).execute({})
-        pattern = read_pattern(text if isinstance(text, str) else "")
+        pattern = estimate_pattern(text if isinstance(text, str) else "")
         if pattern.compile <= MAX_COMPILE:
             _compile(f"''.matches({word})").execute({})
             return pattern
@@ -277,7 +279,7 @@ def _pattern(word: str) -> Pattern:
     raise Misconfigured(f"The condition has {word}, which is too large a pattern: repeat fewer things less often.")
 
 
-def _members(words: list[str]) -> list[str] | None:
+def _used_members(words: list[str]) -> list[str] | None:
     """The arguments that the condition can look at; None when it could be any, as in `args[name]` or `size(args)`."""
     names: set[str] = set()
     for number in _places("args", words):

@@ -6,14 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.core.policy.policy import Ask, Defaults, People, Policy, Rule, Rung, Stage
-from interlock.runtime.durations import show_duration
+from interlock.core.policy.policy import Ask, Defaults, EscalationStep, People, Policy, Rule, Stage
+from interlock.runtime.durations import format_duration
 
-Facets = dict[str, str]  # a key of the policy file, and its value as people read it
+PolicyFields = dict[str, str]  # a key of the policy file, and its value as people read it
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class FieldDifference:
     """One key that differs; "" where it is not given."""
 
     key: str
@@ -28,7 +28,7 @@ class RuleDifference:
     rule: str
     old_place: int | None
     new_place: int | None
-    facets: tuple[Facet, ...] = ()
+    facets: tuple[FieldDifference, ...] = ()
     moved: bool = False
     old_name: str = ""
 
@@ -42,28 +42,28 @@ class RuleDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PolicyDifference:
     """Rules in the order of the new policy; removed ones stand where they stood."""
 
     rules: tuple[RuleDifference, ...] = ()
-    defaults: tuple[Facet, ...] = ()
-    agents: tuple[Facet, ...] = ()
+    defaults: tuple[FieldDifference, ...] = ()
+    agents: tuple[FieldDifference, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.rules or self.defaults or self.agents)
 
 
-def compare(old: Policy, new: Policy) -> Difference:
-    renamed = _renamed(old, new)
+def diff_policies(old: Policy, new: Policy) -> PolicyDifference:
+    renamed = _find_renamed(old, new)
     names = [renamed.get(rule.name, rule.name) for rule in old.rules]
-    return Difference(
-        tuple(_rules(old, new, names)),
-        _facets(defaults_of(old.defaults), defaults_of(new.defaults)),
-        _facets(_of_agents(old), _of_agents(new)),
+    return PolicyDifference(
+        tuple(_rule_differences(old, new, names)),
+        _field_differences(defaults_fields(old.defaults), defaults_fields(new.defaults)),
+        _field_differences(_agent_fields(old), _agent_fields(new)),
     )
 
 
-def facets_of(rule: Rule, defaults: Defaults) -> Facets:
+def rule_fields(rule: Rule, defaults: Defaults) -> PolicyFields:
     """What a rule says by itself: what it has from the defaults is left out."""
     said = {
         "then": rule.then,
@@ -76,58 +76,58 @@ def facets_of(rule: Rule, defaults: Defaults) -> Facets:
         "when": rule.source,
         "reason": rule.reason,
         "mode": "shadow" if rule.shadow else "",
-        **(_of_terms(rule, defaults) if rule.then == "ask" else {}),
+        **(_terms_fields(rule, defaults) if rule.then == "ask" else {}),
     }
     return {key: value for key, value in said.items() if value}
 
 
-def defaults_of(defaults: Defaults) -> Facets:
+def defaults_fields(defaults: Defaults) -> PolicyFields:
     """All of them, whoever said so."""
     return {
         "unknown_tools": defaults.unknown_tools,
         "expires_in": _windows(defaults.expires_in),
         "on_expiry": defaults.on_expiry,
-        "undo_window": show_duration(defaults.undo_window),
-        "start_within": show_duration(defaults.start_within),
+        "undo_window": format_duration(defaults.undo_window),
+        "start_within": format_duration(defaults.start_within),
         "remind": _times(defaults.remind),
-        "escalate": _ladder(defaults.ladder),
+        "escalate": _escalation_text(defaults.ladder),
         "trust_declared": str(defaults.trust_declared).lower(),
     }
 
 
-def _rules(old: Policy, new: Policy, names: Sequence[str]) -> Iterator[RuleDifference]:
+def _rule_differences(old: Policy, new: Policy, names: Sequence[str]) -> Iterator[RuleDifference]:
     """`names` are those of the old rules, as the new policy calls them."""
     places = {name: place for place, name in enumerate(names)}
     new_names = {rule.name for rule in new.rules}
-    moved = _moved([places[rule.name] for rule in new.rules if rule.name in places])
+    moved = _find_moved([places[rule.name] for rule in new.rules if rule.name in places])
     removed = [place for place, name in enumerate(names) if name not in new_names]
     for place, rule in enumerate(new.rules):
         while removed and removed[0] <= place:
-            yield _removed(old, removed.pop(0))
-        found = _difference(old, places.get(rule.name), new, place, moved)
+            yield _removed_rule(old, removed.pop(0))
+        found = _rule_difference(old, places.get(rule.name), new, place, moved)
         if found.kind != "moved" or found.moved:
             yield found
     for was in removed:
-        yield _removed(old, was)
+        yield _removed_rule(old, was)
 
 
-def _removed(old: Policy, place: int) -> RuleDifference:
+def _removed_rule(old: Policy, place: int) -> RuleDifference:
     rule = old.rules[place]
-    return RuleDifference(rule.name, place + 1, None, _facets(facets_of(rule, old.defaults), {}))
+    return RuleDifference(rule.name, place + 1, None, _field_differences(rule_fields(rule, old.defaults), {}))
 
 
-def _difference(old: Policy, was: int | None, new: Policy, place: int, moved: frozenset[int]) -> RuleDifference:
+def _rule_difference(old: Policy, was: int | None, new: Policy, place: int, moved: frozenset[int]) -> RuleDifference:
     rule = new.rules[place]
-    said = facets_of(rule, new.defaults)
+    said = rule_fields(rule, new.defaults)
     if was is None:
-        return RuleDifference(rule.name, None, place + 1, _facets({}, said))
+        return RuleDifference(rule.name, None, place + 1, _field_differences({}, said))
     before = old.rules[was]
-    facets = _facets(facets_of(before, old.defaults), said)
+    facets = _field_differences(rule_fields(before, old.defaults), said)
     old_name = before.name if before.name != rule.name else ""
     return RuleDifference(rule.name, was + 1, place + 1, facets, was in moved, old_name)
 
 
-def _renamed(old: Policy, new: Policy) -> Mapping[str, str]:
+def _find_renamed(old: Policy, new: Policy) -> Mapping[str, str]:
     """Old name → new name, of rules that are the same but for their name."""
     old_names, new_names = ({rule.name for rule in policy.rules} for policy in (old, new))
     fresh = {_key(rule, new): rule.name for rule in reversed(new.rules) if rule.name not in old_names}
@@ -136,10 +136,10 @@ def _renamed(old: Policy, new: Policy) -> Mapping[str, str]:
 
 
 def _key(rule: Rule, policy: Policy) -> tuple[tuple[str, str], ...]:
-    return tuple(facets_of(rule, policy.defaults).items())
+    return tuple(rule_fields(rule, policy.defaults).items())
 
 
-def _moved(places: Sequence[int]) -> frozenset[int]:
+def _find_moved(places: Sequence[int]) -> frozenset[int]:
     """The fewest old places that explain the new order: all but a longest run that kept its order."""
     tails: list[int] = []
     ranks = []
@@ -155,13 +155,15 @@ def _moved(places: Sequence[int]) -> frozenset[int]:
     return frozenset(places) - stayed
 
 
-def _facets(old: Facets, new: Facets) -> tuple[Facet, ...]:
+def _field_differences(old: PolicyFields, new: PolicyFields) -> tuple[FieldDifference, ...]:
     return tuple(
-        Facet(key, old.get(key, ""), new.get(key, "")) for key in {**old, **new} if old.get(key, "") != new.get(key, "")
+        FieldDifference(key, old.get(key, ""), new.get(key, ""))
+        for key in {**old, **new}
+        if old.get(key, "") != new.get(key, "")
     )
 
 
-def _of_terms(rule: Rule, defaults: Defaults) -> Facets:
+def _terms_fields(rule: Rule, defaults: Defaults) -> PolicyFields:
     ask, usual = rule.ask, Ask(priority="")
     terms = {
         "approvers": _stages(ask.stages),
@@ -170,17 +172,17 @@ def _of_terms(rule: Rule, defaults: Defaults) -> Facets:
         "priority": ask.priority,
         "expires_in": _windows(rule.expires_in),
         "on_expiry": ask.on_expiry if ask.on_expiry != defaults.on_expiry else "",
-        "escalate": _ladder(ask.ladder) if ask.ladder != defaults.ladder else "",
+        "escalate": _escalation_text(ask.ladder) if ask.ladder != defaults.ladder else "",
         "remind": (_times(ask.remind) or "never") if ask.remind != defaults.remind else "",
         "channels": ", ".join(ask.channels),
     }
     for key in ("undo_window", "start_within"):
         value = getattr(ask, key)
-        terms[key] = show_duration(value) if value != getattr(defaults, key) else ""
+        terms[key] = format_duration(value) if value != getattr(defaults, key) else ""
     return terms
 
 
-def _of_agents(policy: Policy) -> Facets:
+def _agent_fields(policy: Policy) -> PolicyFields:
     return {
         f"{agent}.{tool}": str(asks).lower()
         for agent, tools in sorted(policy.toggles.items())
@@ -201,20 +203,20 @@ def _people(people: People) -> str:
     return " or ".join([*sorted(people.users), *(f"team {team}" for team in sorted(people.teams))])
 
 
-def _ladder(ladder: tuple[Rung, ...]) -> str:
-    return ", ".join(map(_rung, ladder))
+def _escalation_text(ladder: tuple[EscalationStep, ...]) -> str:
+    return ", ".join(map(_escalation_step_text, ladder))
 
 
-def _rung(rung: Rung) -> str:
+def _escalation_step_text(rung: EscalationStep) -> str:
     channels = f" by {' and '.join(rung.channels)}" if rung.channels else ""
-    return f"after {show_duration(rung.after)} to {_people(rung.to) or 'nobody new'}{channels}"
+    return f"after {format_duration(rung.after)} to {_people(rung.to) or 'nobody new'}{channels}"
 
 
 def _windows(windows: Mapping[str, int]) -> str:
     if len(windows) == 3 and len(set(windows.values())) == 1:
-        return show_duration(next(iter(windows.values())))
-    return ", ".join(f"{setting} {show_duration(window)}" for setting, window in sorted(windows.items()))
+        return format_duration(next(iter(windows.values())))
+    return ", ".join(f"{setting} {format_duration(window)}" for setting, window in sorted(windows.items()))
 
 
 def _times(times: tuple[int, ...]) -> str:
-    return ", ".join(show_duration(after) if after else "half of the time" for after in times)
+    return ", ".join(format_duration(after) if after else "half of the time" for after in times)

@@ -8,16 +8,16 @@ from typing import Literal, NamedTuple
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.policy import claims
-from interlock.core.policy.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of, imitation
-from interlock.core.policy.rule_index import Key
+from interlock.core.policy.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, call_facts, imitation_reason
+from interlock.core.policy.rule_index import MatchKey
 
-By = Literal["rule", "switch", "default"]
+VerdictSource = Literal["rule", "switch", "default"]
 NO_LINES: Mapping[str, int] = {}
-WORDS = {"": "as an unknown tool", "read": "as a read", "write": "as a write", "destructive": "as destructive"}
+EFFECT_WORDS = {"": "as an unknown tool", "read": "as a read", "write": "as a write", "destructive": "as destructive"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RuleEvaluation:
     """One rule that was looked at; `matched` is about its matchers, `holds` about its condition as well."""
 
     rule: str
@@ -42,7 +42,7 @@ class Explanation:
     """
 
     verdict: Verdict
-    steps: tuple[Step, ...]
+    steps: tuple[RuleEvaluation, ...]
     by: str
     why: str
     notes: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Explanation:
         return [*map(str, self.steps), self.why, *self.notes]
 
 
-class Way(NamedTuple):
+class JudgedReading(NamedTuple):
     """One of the ways in which a call is read and judged by one policy, and what comes of it."""
 
     reading: ToolCall
@@ -60,99 +60,112 @@ class Way(NamedTuple):
     verdict: Verdict
 
     @property
-    def key(self) -> Key:
+    def key(self) -> MatchKey:
         call = self.reading
-        return Key(call.tool, self.effect, call.path, call.requester, call.teams, call.priority, call.aliases)
+        return MatchKey(call.tool, self.effect, call.path, call.requester, call.teams, call.priority, call.aliases)
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class PossibleVerdict:
     """One verdict that a call can get, and what gives it; `conditional` if the arguments decide whether it does."""
 
     verdict: Verdict
-    by: By
+    by: VerdictSource
     rule: str = ""
     conditional: bool = False
 
 
 def explain(
-    policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES, fill: claims.Fill | None = None
+    policy: Policy,
+    call: ToolCall,
+    spec: ToolSpec,
+    lines: Mapping[str, int] = NO_LINES,
+    fill: claims.FillTerms | None = None,
 ) -> Explanation:
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
     judged = claims.judge(policy, call, spec, fill)
     if call.refusal:
         return Explanation(judged.verdict, (), "", f"denied: {call.refusal}")
-    told = [_told(each, judged, spec, lines if each is policy else NO_LINES) for each in policy.both]
+    told = [_explain_policy(each, judged, spec, lines if each is policy else NO_LINES) for each in policy.both]
     (way, steps, by, why), others = told[0], told[1:]
     for other in others:
         why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
     if call.doubt and not isinstance(judged.verdict, Deny):
         why = f"{why}. Asked whatever the rules say, because the tool is declared otherwise than it is pinned"
-    notes = (*_doubts(policy, judged, spec, way), *_joined(policy, judged, spec, by), *_notes(judged))
+    notes = (
+        *_untrusted_effect_notes(policy, judged, spec, way),
+        *_joined_rules_notes(policy, judged, spec, by),
+        *_verdict_notes(judged),
+    )
     decides = way.verdict.kind == judged.verdict.kind
     return Explanation(judged.verdict, steps, by if decides else "", why, notes)
 
 
-class _Told(NamedTuple):
-    way: Way
-    steps: tuple[Step, ...]
+class _PolicyExplanation(NamedTuple):
+    way: JudgedReading
+    steps: tuple[RuleEvaluation, ...]
     by: str
     why: str
 
 
-def _told(policy: Policy, judged: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]) -> _Told:
+def _explain_policy(
+    policy: Policy, judged: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]
+) -> _PolicyExplanation:
     """What one policy makes of the call, by the first of the ways that is as strict as any."""
-    ways = _ways(policy, judged, spec)
-    way = max(ways, key=lambda each: claims.RANK[each.verdict.kind])
+    ways = _judge_readings(policy, judged, spec)
+    way = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
     imitated = policy.imitated(way.reading)
     if imitated:
-        return _Told(way, (), "", f"denied: {imitation(imitated)}")
-    steps: list[Step] = []
-    facts = facts_of(way.reading, way.effect)
+        return _PolicyExplanation(way, (), "", f"denied: {imitation_reason(imitated)}")
+    steps: list[RuleEvaluation] = []
+    facts = call_facts(way.reading, way.effect)
     for rule in policy.rules:
-        steps.append(_step(rule, way.key, facts, lines.get(rule.name)))
+        steps.append(_evaluate_rule(rule, way.key, facts, lines.get(rule.name)))
         if steps[-1].holds and not rule.shadow:
             break
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
-    return _Told(way, tuple(steps), by, _conclusion(policy, way, by))
+    return _PolicyExplanation(way, tuple(steps), by, _conclusion(policy, way, by))
 
 
-def _ways(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> list[Way]:
+def _judge_readings(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> list[JudgedReading]:
     alone = replace(policy, also=None)
     pairs = [(reading, effect) for reading in judged.readings for effect in judged.effects]
-    return [Way(reading, effect, alone.judge(reading, spec, effect)) for reading, effect in pairs]
+    return [JudgedReading(reading, effect, alone.judge(reading, spec, effect)) for reading, effect in pairs]
 
 
-def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, ...]:
+def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[PossibleVerdict, ...]:
     """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
-    effect = claims.effects_of(policy, (call,), spec)
-    key = Key(call.tool, effect[0], call.path, call.requester, call.teams, call.priority, call.aliases)
-    found: list[Prospect] = []
+    effect = claims.possible_effects(policy, (call,), spec)
+    key = MatchKey(call.tool, effect[0], call.path, call.requester, call.teams, call.priority, call.aliases)
+    found: list[PossibleVerdict] = []
     for rule in policy.rules:
         if not rule.shadow and rule.matches(key):
             verdict = replace(policy, rules=(replace(rule, when=None),)).judge(call, spec)
-            by: By = "switch" if rule.then == "allow" and isinstance(verdict, Ask) else "rule"
-            found.append(Prospect(verdict, by, rule.name, rule.when is not None))
+            by: VerdictSource = "switch" if rule.then == "allow" and isinstance(verdict, Ask) else "rule"
+            found.append(PossibleVerdict(verdict, by, rule.name, rule.when is not None))
             if rule.when is None:
                 return tuple(found)
     verdict = replace(policy, rules=()).judge(call, spec)
     switched = bool(key.effect) and any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
-    return (*found, Prospect(verdict, "switch" if switched else "default"))
+    return (*found, PossibleVerdict(verdict, "switch" if switched else "default"))
 
 
-def _doubts(policy: Policy, judged: claims.Judgement, spec: ToolSpec, way: Way) -> Iterator[str]:
+def _untrusted_effect_notes(
+    policy: Policy, judged: claims.Judgement, spec: ToolSpec, way: JudgedReading
+) -> Iterator[str]:
     """Where what the program says of its tool does not count: why, and as what it was judged."""
     if not spec.declared or len(judged.effects) == 1:
         return
     kinds = "It is judged as an unknown tool, as a read, as a write and as destructive, and the strictest holds"
-    here = f"{kinds}: here {WORDS[way.effect]}."
+    here = f"{kinds}: here {EFFECT_WORDS[way.effect]}."
     if spec.effect:
-        yield f"What the call says of its tool ({spec.effect}) does not count, because {_disbelief(policy)}. {here}"
+        reason = _untrusted_reason(policy)
+        yield f"What the call says of its tool ({spec.effect}) does not count, because {reason}. {here}"
     else:
         yield f"Nobody says what {spec.name} does. {here}"
 
 
-def _disbelief(policy: Policy) -> str:
+def _untrusted_reason(policy: Policy) -> str:
     if not all(each.defaults.trust_declared for each in policy.both):
         return "the policy has trust_declared off"
     if any(each.defaults.unknown_tools == "deny" for each in policy.both):
@@ -160,29 +173,29 @@ def _disbelief(policy: Policy) -> str:
     return "a rule or a switch that asks or denies names the tool"
 
 
-def _joined(policy: Policy, judged: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
+def _joined_rules_notes(policy: Policy, judged: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
     """Which other rules ask as well, for another reading or effect: the terms are those of all."""
     if not isinstance(judged.verdict, Ask):
         return
-    found = [way.verdict for each in policy.both for way in _ways(each, judged, spec)]
+    found = [way.verdict for each in policy.both for way in _judge_readings(each, judged, spec)]
     names = dict.fromkeys(verdict.rule for verdict in found if isinstance(verdict, Ask) and verdict.rule != by)
     if names:
         others = ", ".join(f'the rule "{name}"' if name else "the default" for name in names)
         yield f"By what is known of the call beside what it says, {others} would ask too: the terms are those of all."
 
 
-def _notes(judged: claims.Judgement) -> tuple[str, ...]:
+def _verdict_notes(judged: claims.Judgement) -> tuple[str, ...]:
     noted = judged.verdict.notes if isinstance(judged.verdict, Ask) else ()
     return (*noted, *judged.warnings)
 
 
-def _step(rule: Rule, key: Key, facts: Facts, line: int | None) -> Step:
-    miss = _miss(rule, key)
-    holds, why = (False, miss) if miss else _condition(rule, facts)
-    return Step(rule.name, line, rule.then, rule.shadow, not miss, holds, why)
+def _evaluate_rule(rule: Rule, key: MatchKey, facts: Facts, line: int | None) -> RuleEvaluation:
+    miss = _matcher_mismatch(rule, key)
+    holds, why = (False, miss) if miss else _evaluate_condition(rule, facts)
+    return RuleEvaluation(rule.name, line, rule.then, rule.shadow, not miss, holds, why)
 
 
-def _miss(rule: Rule, key: Key) -> str:
+def _matcher_mismatch(rule: Rule, key: MatchKey) -> str:
     """The first matcher that does not fit, asked of core one matcher at a time."""
     alone = {
         f"its tools do not include {key.tool}": Rule("", rule.then, tools=rule.tools),
@@ -201,7 +214,7 @@ def _miss(rule: Rule, key: Key) -> str:
     return next((words for words, part in alone.items() if not part.matches(key)), "")
 
 
-def _condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
+def _evaluate_condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
     if rule.when is None:
         return True, "it matches and has no condition"
     holds = rule.holds(facts)
@@ -209,7 +222,7 @@ def _condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
     try:
         result = rule.when(facts)
     except Exception as error:  # noqa: BLE001  whatever went wrong is what the reader wants to know
-        return holds, f"its condition failed ({_short(error)}), {counts}"
+        return holds, f"its condition failed ({_error_text(error)}), {counts}"
     if isinstance(result, bool) and result != holds:  # another spelling of a name, or the person's e-mail address
         return holds, f"its condition is {str(holds).lower()} for a name as people read it"
     if isinstance(result, bool):
@@ -217,12 +230,12 @@ def _condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
     return holds, f"its condition gave {type(result).__name__} instead of true or false, {counts}"
 
 
-def _short(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     words = f"there is no {error}" if isinstance(error, KeyError) else str(error).split(". ")[0]
     return words[:200].rstrip(".")
 
 
-def _conclusion(policy: Policy, way: Way, by: str) -> str:
+def _conclusion(policy: Policy, way: JudgedReading, by: str) -> str:
     match way.verdict:
         case Allow():
             result = "allowed"
@@ -233,16 +246,18 @@ def _conclusion(policy: Policy, way: Way, by: str) -> str:
     if by:
         rule = next(rule for rule in policy.rules if rule.name == by)
         switched = isinstance(way.verdict, Ask) and rule.then == "allow"
-        return f'by the rule "{by}": {result}' + (f", because {_switch(policy, way)} say so" if switched else "")
-    return f"no rule matched; by {_source(policy, way)}: {result}"
+        return f'by the rule "{by}": {result}' + (f", because {_switch_source(policy, way)} say so" if switched else "")
+    return f"no rule matched; by {_default_source(policy, way)}: {result}"
 
 
-def _source(policy: Policy, way: Way) -> str:
+def _default_source(policy: Policy, way: JudgedReading) -> str:
     toggled = any(way.key.tool in policy.toggles.get(agent, {}) for agent in way.key.path)
     switched = toggled or way.reading.switch or policy.is_switched_on(way.key.path, way.key.tool)
-    return _switch(policy, way) if switched and way.effect else f"the default for {way.effect or 'unknown'} tools"
+    return (
+        _switch_source(policy, way) if switched and way.effect else f"the default for {way.effect or 'unknown'} tools"
+    )
 
 
-def _switch(policy: Policy, way: Way) -> str:
+def _switch_source(policy: Policy, way: JudgedReading) -> str:
     on = policy.is_switched_on(way.key.path, way.key.tool)
     return "the call's own switches" if way.reading.switch and not on else "the agent's tool_approvals"

@@ -11,15 +11,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from interlock.config.yaml import Fields, Item, Reader
+from interlock.config.yaml import Fields, YamlNode, YamlReader
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
-from interlock.core.names import fits
-from interlock.core.notify.routing import PLACE
-from interlock.core.policy.policy import Ask, Condition, Defaults, OnExpiry, People, Policy, Rule, Rung, Stage, Then
-from interlock.core.ports import Conditions
-from interlock.runtime.durations import show_duration
+from interlock.core.names import matches_pattern
+from interlock.core.notify.routing import DESTINATION_PREFIX
+from interlock.core.policy.policy import (
+    Ask,
+    Condition,
+    Defaults,
+    EscalationStep,
+    OnExpiry,
+    People,
+    Policy,
+    Rule,
+    Stage,
+    VerdictKind,
+)
+from interlock.core.ports import ConditionCompiler
+from interlock.runtime.durations import format_duration
 
 TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")
 MATCHERS = ("tools", "effect", "agents", "users", "teams", "priorities")
@@ -27,14 +38,14 @@ WINDOW_KEYS = ("expires_in", "on_expiry", "escalate", "remind", "undo_window", "
 ASK_KEYS = ("approvers", "quorum", "stages", "exclude", "decisions", "priority", "channels", *WINDOW_KEYS)
 RULE_KEYS = ("name", *MATCHERS, "when", "then", "reason", "mode", *ASK_KEYS)
 DEFAULTS_KEYS = ("unknown_tools", "trust_declared", *WINDOW_KEYS)
-EXCLUDED = {"requester": "requester", "editor": "editor", "editors": "editor"}
+EXCLUSIONS = {"requester": "requester", "editor": "editor", "editors": "editor"}
 MAX_QUORUM = 100
 NO_TERMS = Ask()
-_LETTERS = re.compile(r"\[[^\]]+\]")  # what other programs take for one of these letters
+_CHARACTER_CLASS = re.compile(r"\[[^\]]+\]")  # what other programs take for one of these letters
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class KnownNames:
     """What there is to refer to; None where nobody knows, so that nothing is checked against it.
 
     `places` says whether a channel has some, such as #finance-ops; which there are, nobody here knows.
@@ -48,7 +59,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedPolicy:
     """`lines` says where each rule begins."""
 
     policy: Policy
@@ -56,7 +67,7 @@ class Loaded:
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_policy(path: Path) -> str:
+def read_policy_file(path: Path) -> str:
     """The text of a policy file, or what is wrong with the file."""
     try:
         return path.read_text(encoding="utf-8")
@@ -68,20 +79,20 @@ def read_policy(path: Path) -> str:
 
 def load_policy(
     text: str,
-    compile_condition: Conditions,
-    names: Names | None = None,
+    compile_condition: ConditionCompiler,
+    names: KnownNames | None = None,
     toggles: Mapping[str, Mapping[str, bool]] | None = None,
     reminders: tuple[int, ...] | None = None,
-) -> Loaded:
+) -> LoadedPolicy:
     """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration.
 
     `reminders` are those of the configuration, for a policy that says nothing of them; None where it does not either.
     """
     with _collector_paused():
-        return _load(text, _Draft(names or Names(), compile_condition, reminders), toggles or {})
+        return _load(text, _PolicyParser(names or KnownNames(), compile_condition, reminders), toggles or {})
 
 
-def _load(text: str, draft: _Draft, toggles: Mapping[str, Mapping[str, bool]]) -> Loaded:
+def _load(text: str, draft: _PolicyParser, toggles: Mapping[str, Mapping[str, bool]]) -> LoadedPolicy:
     top = draft.read.document(text, TOP_KEYS, "a policy")
     draft.read.whole(top, "version", 1, 1, 1)
     defaults = _defaults(draft, top)
@@ -90,7 +101,7 @@ def _load(text: str, draft: _Draft, toggles: Mapping[str, Mapping[str, bool]]) -
     draft.read.finish()
     draft.warnings.extend(_unreachable(rules, draft.lines))
     warnings = tuple(f"line {line}: {message}" for line, message in sorted(draft.warnings))
-    return Loaded(Policy(rules, defaults, switches, sha256(text.encode()).hexdigest()), warnings, draft.lines)
+    return LoadedPolicy(Policy(rules, defaults, switches, sha256(text.encode()).hexdigest()), warnings, draft.lines)
 
 
 @contextmanager
@@ -106,18 +117,18 @@ def _collector_paused() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class _Draft:
-    names: Names
-    compile: Conditions
+class _PolicyParser:
+    names: KnownNames
+    compile: ConditionCompiler
     reminders: tuple[int, ...] | None = None
-    read: Reader = field(default_factory=Reader)
+    read: YamlReader = field(default_factory=YamlReader)
     warnings: list[tuple[int, str]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
 
-def _defaults(draft: _Draft, top: Fields) -> Defaults:
+def _defaults(draft: _PolicyParser, top: Fields) -> Defaults:
     read, fields, base = draft.read, draft.read.section(top, "defaults", DEFAULTS_KEYS), Defaults()
-    ladder = _ladder(draft, fields)
+    ladder = _escalation(draft, fields)
     on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), base.on_expiry)
     if on_expiry == "approve":
         read.complain(fields["on_expiry"].line, "only a rule may say on_expiry: approve, never the defaults")
@@ -138,14 +149,14 @@ def _defaults(draft: _Draft, top: Fields) -> Defaults:
     return defaults
 
 
-def _rules(draft: _Draft, top: Fields, defaults: Defaults) -> Iterator[Rule]:
+def _rules(draft: _PolicyParser, top: Fields, defaults: Defaults) -> Iterator[Rule]:
     for item in draft.read.entries(top, "rules"):
         fields = draft.read.fields(item, RULE_KEYS, "a rule")
         if isinstance(item.value, dict):
             yield _rule(draft, item.line, fields, defaults)
 
 
-def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
+def _rule(draft: _PolicyParser, line: int, fields: Fields, defaults: Defaults) -> Rule:
     read = draft.read
     name = _name(draft, line, fields)
     then = read.choice(fields, "then", ("allow", "deny", "ask"))
@@ -157,7 +168,7 @@ def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
         _check_no_terms(draft, fields, then)
     return Rule(
         name,
-        cast(Then, then),
+        cast(VerdictKind, then),
         _tools(draft, fields),
         frozenset(read.texts(fields, "effect", EFFECTS)),
         _agents(draft, fields),
@@ -173,13 +184,13 @@ def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
     )
 
 
-def _check_no_terms(draft: _Draft, fields: Fields, then: str) -> None:
+def _check_no_terms(draft: _PolicyParser, fields: Fields, then: str) -> None:
     for key in ASK_KEYS:
         if key in fields:
             draft.read.complain(fields[key].line, f"{key} goes with then: ask, and this rule says then: {then}")
 
 
-def _name(draft: _Draft, line: int, fields: Fields) -> str:
+def _name(draft: _PolicyParser, line: int, fields: Fields) -> str:
     name = draft.read.text(fields, "name")
     if "name" not in fields:
         draft.read.complain(line, "a rule needs a name")
@@ -192,38 +203,40 @@ def _name(draft: _Draft, line: int, fields: Fields) -> str:
     return name
 
 
-def _tools(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+def _tools(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     patterns = _patterns(draft, fields, "tools")
     known = draft.names.tools
     for pattern in patterns if known is not None else ():
-        if known is not None and pattern not in known and not any(fits(tool, pattern) for tool in known):
+        if known is not None and pattern not in known and not any(matches_pattern(tool, pattern) for tool in known):
             draft.warnings.append((fields["tools"].line, f'no registered tool matches "{pattern}"'))
     return patterns
 
 
-def _users(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+def _users(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     """Patterns such as `*@example.com` may match people who are not there yet; plain names may not."""
     users = _patterns(draft, fields, "users")
     plain = [name for name in users if not any(mark in name for mark in "*?")]
     if plain:
-        _people(draft, {"users": Item([Item(name, fields["users"].line) for name in plain], fields["users"].line)})
+        _people(
+            draft, {"users": YamlNode([YamlNode(name, fields["users"].line) for name in plain], fields["users"].line)}
+        )
     return users
 
 
-def _agents(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+def _agents(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     return _patterns(draft, fields, "agents")
 
 
-def _patterns(draft: _Draft, fields: Fields, key: str) -> tuple[str, ...]:
+def _patterns(draft: _PolicyParser, fields: Fields, key: str) -> tuple[str, ...]:
     patterns = draft.read.texts(fields, key)
     for pattern in patterns:
-        if _LETTERS.search(pattern) and pattern not in (draft.names.tools or ()):
+        if _CHARACTER_CLASS.search(pattern) and pattern not in (draft.names.tools or ()):
             text = f'"{pattern}" stands for itself: only * and ? are wildcards. Write a pattern for each letter'
             draft.warnings.append((fields[key].line, text))
     return patterns
 
 
-def _condition(draft: _Draft, fields: Fields) -> tuple[Condition | None, str]:
+def _condition(draft: _PolicyParser, fields: Fields) -> tuple[Condition | None, str]:
     source = draft.read.text(fields, "when")
     try:
         return (draft.compile(source) if source else None), source
@@ -232,19 +245,19 @@ def _condition(draft: _Draft, fields: Fields) -> tuple[Condition | None, str]:
         return None, source
 
 
-def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
+def _ask(draft: _PolicyParser, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
     read = draft.read
-    own_ladder = _ladder(draft, fields)
+    own_ladder = _escalation(draft, fields)
     _check_times(draft, fields, windows, own_ladder, _remind(draft, fields, ()))
     ladder = own_ladder or defaults.ladder
     on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
     if on_expiry == "escalate" and not ladder and "on_expiry" in fields:
         read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the rule or the defaults")
-    exclude = read.texts(fields, "exclude", EXCLUDED, "exclusion")
+    exclude = read.texts(fields, "exclude", EXCLUSIONS, "exclusion")
     return Ask(
         "",
         _stages(draft, fields, ladder),
-        frozenset(EXCLUDED.get(name, "") for name in exclude),
+        frozenset(EXCLUSIONS.get(name, "") for name in exclude),
         read.texts(fields, "decisions", KINDS, "decision") or KINDS,
         read.choice(fields, "priority", PRIORITIES),  # none: the call's own
         on_expiry=cast(OnExpiry, on_expiry),
@@ -256,7 +269,7 @@ def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str
     )
 
 
-def _stages(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> tuple[Stage, ...]:
+def _stages(draft: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> tuple[Stage, ...]:
     if "stages" not in fields:
         return (_stage(draft, fields, ladder),)
     for key in ("approvers", "quorum"):
@@ -269,7 +282,7 @@ def _stages(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> tuple[St
     return tuple(_stage(draft, draft.read.fields(item, keys, "a stage"), ladder) for item in items)
 
 
-def _stage(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> Stage:
+def _stage(draft: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> Stage:
     quorum = draft.read.whole(fields, "quorum", 1, 1, MAX_QUORUM)
     if "approvers" not in fields:
         return Stage(None, quorum)
@@ -286,17 +299,17 @@ def _stage(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> Stage:
     return Stage(people, quorum)
 
 
-def _people(draft: _Draft, fields: Fields) -> People:
+def _people(draft: _PolicyParser, fields: Fields) -> People:
     users = draft.read.texts(fields, "users", draft.names.users, "user")
     return People(frozenset(users), frozenset(draft.read.texts(fields, "teams", draft.names.teams, "team")))
 
 
-def _ladder(draft: _Draft, fields: Fields) -> tuple[Rung, ...]:
-    rungs = [_rung(draft, item) for item in draft.read.entries(fields, "escalate")]
+def _escalation(draft: _PolicyParser, fields: Fields) -> tuple[EscalationStep, ...]:
+    rungs = [_escalation_step(draft, item) for item in draft.read.entries(fields, "escalate")]
     return tuple(sorted(rungs, key=lambda rung: rung.after))  # core climbs them in this order
 
 
-def _rung(draft: _Draft, item: Item) -> Rung:
+def _escalation_step(draft: _PolicyParser, item: YamlNode) -> EscalationStep:
     fields = draft.read.fields(item, ("after", "to", "channels"), "an escalate step")
     people = _people(draft, draft.read.section(fields, "to", ("users", "teams")))
     channels = _channels(draft, fields)
@@ -304,23 +317,23 @@ def _rung(draft: _Draft, item: Item) -> Rung:
         draft.read.complain(item.line, "an escalate step needs after: a duration such as 10m")
     if not people.users and not people.teams and not channels:
         draft.read.complain(item.line, "an escalate step reaches nobody; give it to: or channels:")
-    return Rung(draft.read.duration(fields, "after", 0), people, channels)
+    return EscalationStep(draft.read.duration(fields, "after", 0), people, channels)
 
 
-def _channels(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+def _channels(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     """Names of channels, and of places where there are some."""
     names = draft.names.channels
     if names is None or "channels" not in fields:
         return draft.read.texts(fields, "channels")
     value = fields["channels"].value
     items = [item.value for item in value] if isinstance(value, list) else [value]
-    places = {item for item in items if isinstance(item, str) and item.startswith(PLACE)}
+    places = {item for item in items if isinstance(item, str) and item.startswith(DESTINATION_PREFIX)}
     if places and not draft.names.places:
         draft.read.complain(fields["channels"].line, f'"{min(places)}" is a place, and no channel has places')
     return draft.read.texts(fields, "channels", names | places, "channel")
 
 
-def _remind(draft: _Draft, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+def _remind(draft: _PolicyParser, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
     """An empty list says that there are none."""
     if "remind" not in fields:
         return default
@@ -329,7 +342,7 @@ def _remind(draft: _Draft, fields: Fields, default: tuple[int, ...]) -> tuple[in
     return tuple(sorted({draft.read.time(item, "remind", 1) for item in items}))
 
 
-def _expires_in(draft: _Draft, fields: Fields) -> dict[str, int]:
+def _expires_in(draft: _PolicyParser, fields: Fields) -> dict[str, int]:
     if "expires_in" not in fields:
         return {}
     if not isinstance(fields["expires_in"].value, dict):
@@ -341,15 +354,19 @@ def _expires_in(draft: _Draft, fields: Fields) -> dict[str, int]:
 
 
 def _check_times(
-    draft: _Draft, fields: Fields, windows: Mapping[str, int], ladder: tuple[Rung, ...], reminders: tuple[int, ...]
+    draft: _PolicyParser,
+    fields: Fields,
+    windows: Mapping[str, int],
+    ladder: tuple[EscalationStep, ...],
+    reminders: tuple[int, ...],
 ) -> None:
     """What comes after the end never happens: a mistake if it is so everywhere, worth a word if somewhere."""
     times = [("escalate", rung.after) for rung in ladder] + [("remind", after) for after in reminders]
     for key, after in times:
         missed = sorted(setting for setting, window in windows.items() if after >= window)
-        what = f"{key} after {show_duration(after)} never happens"
+        what = f"{key} after {format_duration(after)} never happens"
         if len(missed) == len(windows):
-            longest = show_duration(max(windows.values()))
+            longest = format_duration(max(windows.values()))
             draft.read.complain(fields[key].line, f"{what}: the request expires after {longest}")
         elif missed:
             draft.warnings.append(
@@ -357,7 +374,7 @@ def _check_times(
             )
 
 
-def _toggles(draft: _Draft, top: Fields, others: Mapping[str, Mapping[str, bool]]) -> dict[str, dict[str, bool]]:
+def _toggles(draft: _PolicyParser, top: Fields, others: Mapping[str, Mapping[str, bool]]) -> dict[str, dict[str, bool]]:
     """Where two places speak of the same tool, the one that asks wins."""
     switches = {agent: dict(tools) for agent, tools in others.items()}
     for agent, item in draft.read.mapping(top, "agents").items():
@@ -377,7 +394,7 @@ def _unreachable(rules: tuple[Rule, ...], lines: Mapping[str, int]) -> Iterator[
     for rule in (rule for rule in rules if not rule.shadow):
         matchers = (rule.effects, rule.agents, rule.users, rule.teams, rule.priorities)
         only_tools = not any(matchers)
-        earlier = taken.get(()) or taken.get((rule.tools, *matchers)) or _taker(rule, taken)
+        earlier = taken.get(()) or taken.get((rule.tools, *matchers)) or _covering_rule(rule, taken)
         if earlier:
             yield (
                 lines[rule.name],
@@ -392,6 +409,6 @@ def _unreachable(rules: tuple[Rule, ...], lines: Mapping[str, int]) -> Iterator[
                 taken.update(dict.fromkeys(rule.tools or [()], rule.name))
 
 
-def _taker(rule: Rule, taken: Mapping[object, str]) -> str:
+def _covering_rule(rule: Rule, taken: Mapping[object, str]) -> str:
     takers = [taken.get(pattern, "") for pattern in rule.tools]
     return takers[0] if takers and all(takers) else ""

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.ports import PolicyVersion
-from interlock.policy.file import Loaded, read_policy
+from interlock.policy.file import LoadedPolicy, read_policy_file
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPolicy:
+class ConfiguredPolicy:
     """`origin` is the file that holds the text, or what else it is from; `always` lets it win at every start."""
 
     text: str
@@ -41,7 +41,7 @@ class OwnPolicy:
 class StalePolicy:
     """Another version is in force than the process was started with; `both` if it judges by the two of them."""
 
-    own: OwnPolicy
+    own: ConfiguredPolicy
     version: int
     author: str
     both: bool
@@ -61,22 +61,22 @@ class StalePolicy:
         return f"interlock policy put {self.own.origin if self.own.is_file else 'FILE'}"
 
 
-def configured_policy(settings: Settings) -> OwnPolicy | None:
+def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
     """What the configuration says; None where it says nothing. Raises Misconfigured for a file that cannot be read."""
     match settings.policy:
         case InlinePolicy(text):
-            return OwnPolicy(text, str(settings.file or "the configuration"), is_file=False)
+            return ConfiguredPolicy(text, str(settings.file or "the configuration"), is_file=False)
         case PolicyFile(file, apply):
-            return OwnPolicy(read_policy(file), str(file), always=apply == "always")
+            return ConfiguredPolicy(read_policy_file(file), str(file), always=apply == "always")
         case Path() as path:
-            return OwnPolicy(read_policy(path), str(path))
+            return ConfiguredPolicy(read_policy_file(path), str(path))
         case _:
             return None
 
 
-def load_with_own(
-    in_force: PolicyVersion | None, own: OwnPolicy | None, load: Callable[[str], Loaded]
-) -> tuple[Loaded, StalePolicy | None]:
+def load_effective_policy(
+    in_force: PolicyVersion | None, own: ConfiguredPolicy | None, load: Callable[[str], LoadedPolicy]
+) -> tuple[LoadedPolicy, StalePolicy | None]:
     """What is in force, and where that is another file's, the process's own policy beside it."""
     loaded, stale = load(in_force.body if in_force else ""), own.stale(in_force) if own else None
     if own is None or stale is None or not stale.both:

@@ -7,35 +7,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from interlock.core.ledger.chain import Entry
-from interlock.core.policy.analysis import Matched, Matching, Rehearsal, Report, Shadowing, Shadows
+from interlock.core.policy.analysis import (
+    Rehearsal,
+    RehearsalReport,
+    RuleUsage,
+    RuleUsageCounter,
+    ShadowReport,
+    ShadowRuleCounter,
+)
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import Store
 
-Told = Callable[[int, int], object]  # how far it is, and where it ends
+ReportProgress = Callable[[int, int], object]  # how far it is, and where it ends
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class RehearsalResult:
     """The report, and what it is not about: calls whose arguments were erased, allowed reads, and `left_out` ones."""
 
-    report: Report
+    report: RehearsalReport
     erased: int
     allowed_reads: int
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class RuleActivity:
     """What rules did and shadow rules would have done; not `complete` if there was more than was looked at."""
 
-    matched: tuple[Matched, ...]
-    shadows: Shadows
+    matched: tuple[RuleUsage, ...]
+    shadows: ShadowReport
     complete: bool
 
 
-async def rehearse(
-    store: Store, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: Told
-) -> Rehearsed:
+async def run_rehearsal(
+    store: Store, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: ReportProgress
+) -> RehearsalResult:
     """`policies` are the one in force and the draft. Whoever is `told` ends it there with a False."""
     total, erased = await store.count_recorded(workspace, since)
     rehearsal, done = Rehearsal(*policies, keep), 0
@@ -45,33 +52,33 @@ async def rehearse(
         if told(done, max(done, total)) is False:
             break
     reads = (await store.stats(workspace)).allowed_reads
-    return Rehearsed(rehearsal.report(), erased, reads, max(0, total - done))
+    return RehearsalResult(rehearsal.report(), erased, reads, max(0, total - done))
 
 
-async def shadowed(store: Store, workspace: str, since: int, told: Told) -> Shadows:
+async def shadow_report(store: Store, workspace: str, since: int, told: ReportProgress) -> ShadowReport:
     end = (await store.head(workspace)).seq
-    shadowing = Shadowing(since)
+    shadowing = ShadowRuleCounter(since)
     async for page in store.entries(workspace):
         shadowing.feed(page)
         told(page[-1].seq, max(page[-1].seq, end))
     return shadowing.report()
 
 
-async def activity(store: Store, workspace: str, since: int, most: int, told: Told) -> Activity:
+async def rule_activity(store: Store, workspace: str, since: int, most: int, told: ReportProgress) -> RuleActivity:
     """Over the newest `most` entries of the ledger. Whoever is `told` ends it there with a False."""
     end = (await store.head(workspace)).seq
     after = max(0, end - most)
-    matching, shadowing = Matching(since), Shadowing(since)
+    matching, shadowing = RuleUsageCounter(since), ShadowRuleCounter(since)
     complete, first = True, 0
     async for page in store.entries(workspace, after):
         first = first or page[0].at
-        await asyncio.to_thread(_feed, matching, shadowing, page)
+        await asyncio.to_thread(_feed_counters, matching, shadowing, page)
         if told(page[-1].seq - after, end - after) is False:
             complete = page[-1].seq >= end
             break
-    return Activity(matching.report(), shadowing.report(), complete and (after == 0 or first < since))
+    return RuleActivity(matching.report(), shadowing.report(), complete and (after == 0 or first < since))
 
 
-def _feed(matching: Matching, shadowing: Shadowing, page: Sequence[Entry]) -> None:
+def _feed_counters(matching: RuleUsageCounter, shadowing: ShadowRuleCounter, page: Sequence[Entry]) -> None:
     matching.feed(page)
     shadowing.feed(page)

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
-from interlock.app.inbox import ERASED, View
-from interlock.core.approval.approval import Approval, Decided, options
-from interlock.core.approval.vote import Delegation, Vote, needed, open_stage, quorum
-from interlock.core.canonical import read
-from interlock.core.card import Card, Field, Finding, risk_of, visible
+from interlock.app.inbox import ERASED_MESSAGE, ApprovalDetails
+from interlock.core.approval.approval import Approval, DecisionRecord, decision_blockers
+from interlock.core.approval.vote import Delegation, Vote, next_approvers_text, open_stage, total_quorum
+from interlock.core.canonical import read_canonical
+from interlock.core.card import Card, CardField, Finding, risk_level, visible
 from interlock.core.decision import Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.ledger.chain import Entry
@@ -20,7 +20,7 @@ from interlock.core.policy.policy import People
 from interlock.runtime.durations import optional_rfc3339, rfc3339
 
 
-def item_json(stored: Stored, now: int) -> dict[str, object]:
+def approval_item_json(stored: Stored, now: int) -> dict[str, object]:
     """One row of a list; the status is by the clock."""
     approval, subject = stored.approval, stored.approval.subject
     return {
@@ -28,8 +28,8 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
         "tool": subject.tool,
         "status": status_at(approval, now),
         "args_sha256": approval.args_sha256,
-        "sentence": sentence_of(stored),
-        "risk": risk_of(subject.effect, subject.priority),
+        "sentence": approval_sentence(stored),
+        "risk": risk_level(subject.effect, subject.priority),
         "effect": subject.effect,
         "agent": subject.agent,
         "agent_path": list(subject.agent_path),
@@ -39,7 +39,7 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
         "requester": subject.requester,
         "rule": approval.terms.rule,
         "priority": subject.priority,
-        "quorum": {"have": seats(approval), "need": quorum(approval)},
+        "quorum": {"have": vote_count(approval), "need": total_quorum(approval)},
         "alarms": list(approval.alarms),
         "claimed_by": approval.claimed_by,
         "open_questions": len(approval.open_questions),
@@ -53,56 +53,59 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
     }
 
 
-def row_json(stored: Stored, now: int, reviewer: Reviewer) -> dict[str, object]:
+def inbox_row_json(stored: Stored, now: int, reviewer: Reviewer) -> dict[str, object]:
     """The same with what this person could decide now."""
-    return {**item_json(stored, now), "may_decide": yours_json(stored.approval, reviewer, now)["may_decide"]}
+    return {
+        **approval_item_json(stored, now),
+        "may_decide": may_decide_json(stored.approval, reviewer, now)["may_decide"],
+    }
 
 
-def view_json(view: View, now: int, reviewer: Reviewer | None = None) -> dict[str, object]:
+def approval_json(view: ApprovalDetails, now: int, reviewer: Reviewer | None = None) -> dict[str, object]:
     """All that a front end shows; with a `reviewer` also what this person could decide now."""
     approval, payload = view.stored.approval, view.stored.payload
-    yours = {} if reviewer is None else yours_json(approval, reviewer, now)
+    yours = {} if reviewer is None else may_decide_json(approval, reviewer, now)
     return {
-        **item_json(view.stored, now),
+        **approval_item_json(view.stored, now),
         "status": view.status,
         "sentence": view.card.sentence,
         "args": shown_args(payload),
         "schema": shown_schema(view.spec),
         "declared": view.spec.declared,
-        "card": _card(view.card),
-        "findings": [_finding(finding) for finding in view.card.findings],
+        "card": _card_json(view.card),
+        "findings": [_finding_json(finding) for finding in view.card.findings],
         "decisions": list(approval.terms.decisions),
         **yours,
-        "needed": needed(approval) if view.status == "pending" else "",
-        "stages": _stages(approval),
+        "needed": next_approvers_text(approval) if view.status == "pending" else "",
+        "stages": _stages_json(approval),
         "excluded": sorted(approval.terms.exclude),
-        "votes": [_vote(vote) for vote in approval.votes],
+        "votes": [_vote_json(vote) for vote in approval.votes],
         "editors": list(approval.editors),
-        "delegations": [_delegation(each) for each in approval.delegations],
+        "delegations": [_delegation_json(each) for each in approval.delegations],
         "questions": questions_json(view.timeline),
         "timeline": [entry_json(entry) for entry in view.timeline],
-        "result": None if payload.result is None else read(payload.result),
+        "result": None if payload.result is None else read_canonical(payload.result),
         "error_message": payload.error,
     }
 
 
-def decided_json(approval: Approval, now: int) -> dict[str, object]:
+def decision_result_json(approval: Approval, now: int) -> dict[str, object]:
     """What came of a decision, without the card."""
     return {
         "id": approval.id,
         "status": status_at(approval, now),
         "version": approval.version,
         "args_sha256": approval.args_sha256,
-        "quorum": {"have": seats(approval), "need": quorum(approval)},
+        "quorum": {"have": vote_count(approval), "need": total_quorum(approval)},
         "decision": decision_json(approval.decision),
         "release_at": optional_rfc3339(approval.release_at),
         "start_by": optional_rfc3339(approval.start_by),
     }
 
 
-def yours_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, object]:
+def may_decide_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, object]:
     """`may_not` says why, in words for the person."""
-    found = options(approval, reviewer, now)
+    found = decision_blockers(approval, reviewer, now)
     return {
         "may_decide": [kind for kind, hindrance in found.items() if not hindrance],
         "may_not": {kind: hindrance for kind, hindrance in found.items() if hindrance},
@@ -115,7 +118,7 @@ def questions_json(timeline: Iterable[Entry]) -> list[dict[str, object]]:
     for entry in timeline:
         if entry.kind not in ("asked", "replied"):
             continue
-        content, number = content_of(entry), json.loads(entry.data)["number"]
+        content, number = entry_content(entry), json.loads(entry.data)["number"]
         said = {"by": entry.actor, "at": rfc3339(entry.at), "text": None if content is None else content["text"]}
         if entry.kind == "asked":
             asked[number] = {"number": number, **said, "reply": None}
@@ -133,12 +136,12 @@ def entry_json(entry: Entry) -> dict[str, object]:
         "actor": entry.actor,
         "approval_id": entry.approval_id,
         "data": json.loads(entry.data),
-        "content": content_of(entry),
+        "content": entry_content(entry),
         "digest": entry.digest,
     }
 
 
-def decision_json(decided: Decided | None) -> dict[str, object] | None:
+def decision_json(decided: DecisionRecord | None) -> dict[str, object] | None:
     if decided is None:
         return None
     return {
@@ -151,22 +154,24 @@ def decision_json(decided: Decided | None) -> dict[str, object] | None:
     }
 
 
-def content_of(entry: Entry) -> Mapping[str, object] | None:
+def entry_content(entry: Entry) -> Mapping[str, object] | None:
     return None if entry.content is None else cast(dict[str, object], json.loads(entry.content))
 
 
 def shown_args(payload: Payload) -> object:
     """With fingerprints in place of secrets; null once they were erased."""
     shown = payload.shown if payload.shown is not None else payload.args
-    return None if shown is None else read(shown)
+    return None if shown is None else read_canonical(shown)
 
 
-def sentence_of(stored: Stored) -> str:
+def approval_sentence(stored: Stored) -> str:
     approval = stored.approval
-    return visible(stored.payload.sentence or (ERASED if approval.erased_by else f"Execute {approval.subject.tool}?"))
+    return visible(
+        stored.payload.sentence or (ERASED_MESSAGE if approval.erased_by else f"Execute {approval.subject.tool}?")
+    )
 
 
-def seats(approval: Approval) -> int:
+def vote_count(approval: Approval) -> int:
     return len({(vote.stage, vote.seat) for vote in approval.votes})
 
 
@@ -175,12 +180,12 @@ def _seconds_left(approval: Approval, now: int) -> float | None:
     return max(0, approval.expires_at - now) / 1000 if approval.status == "pending" else None
 
 
-def _stages(approval: Approval) -> list[dict[str, object]]:
+def _stages_json(approval: Approval) -> list[dict[str, object]]:
     """In order; the first that is not done is the one that people vote in."""
     current = open_stage(approval)
     return [
         {
-            "approvers": None if stage.approvers is None else _people(stage.approvers),
+            "approvers": None if stage.approvers is None else _people_json(stage.approvers),
             "need": stage.quorum,
             "have": len({vote.seat for vote in approval.votes if vote.stage == number}),
             "done": number < current,
@@ -189,26 +194,26 @@ def _stages(approval: Approval) -> list[dict[str, object]]:
     ]
 
 
-def _delegation(delegation: Delegation) -> dict[str, object]:
-    return {"by": delegation.by, "to": _people(delegation.to)}
+def _delegation_json(delegation: Delegation) -> dict[str, object]:
+    return {"by": delegation.by, "to": _people_json(delegation.to)}
 
 
-def _people(people: People) -> dict[str, object]:
+def _people_json(people: People) -> dict[str, object]:
     return {"users": sorted(people.users), "teams": sorted(people.teams)}
 
 
-def _vote(vote: Vote) -> dict[str, object]:
+def _vote_json(vote: Vote) -> dict[str, object]:
     return {**vote._asdict(), "at": rfc3339(vote.at)}
 
 
-def _card(card: Card) -> dict[str, object]:
+def _card_json(card: Card) -> dict[str, object]:
     """Without the findings: they stand beside the card."""
     return {
         "risk": card.risk,
         "tool": card.tool,
         "sentence": card.sentence,
         "facts": [{"label": label, "text": text} for label, text in card.facts],
-        "fields": [_field(field) for field in card.fields],
+        "fields": [_field_json(field) for field in card.fields],
         "preview": card.preview,
         "agent_description": card.agent_description,
         "agent_preview": card.agent_preview,
@@ -216,7 +221,7 @@ def _card(card: Card) -> dict[str, object]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def _finding_json(finding: Finding) -> dict[str, object]:
     return {
         "id": finding.id,
         "kind": finding.kind,
@@ -226,7 +231,7 @@ def _finding(finding: Finding) -> dict[str, object]:
     }
 
 
-def _field(field: Field) -> dict[str, object]:
+def _field_json(field: CardField) -> dict[str, object]:
     return {
         "pointer": field.pointer,
         "name": field.name,

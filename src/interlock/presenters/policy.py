@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.app.inbox import Definition, GrantView
-from interlock.app.tool_catalog import KnownTool
+from interlock.app.inbox import GrantView, LatestDefinition
+from interlock.app.tool_catalog import CatalogTool
 from interlock.core.call import ToolSpec
-from interlock.core.canonical import read
+from interlock.core.canonical import read_canonical
 from interlock.core.card import visible
 from interlock.core.freeze import Freeze
-from interlock.core.grant import Amounts, Grant, plain, state_at
+from interlock.core.grant import Amounts, Grant, format_amount, state_at
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.pins import Pin
-from interlock.core.policy.analysis import Cause, Changed, Recorded, Report
-from interlock.core.policy.policy import Ask, Deny, People, Then
+from interlock.core.policy.analysis import ChangedCall, RecordedCall, RehearsalReport, VerdictChangeCause
+from interlock.core.policy.policy import Ask, Deny, People, VerdictKind
 from interlock.core.ports import PolicyVersion
-from interlock.policy.diff import Difference, Facet
-from interlock.policy.explain import Explanation, Step
-from interlock.policy.file import Loaded
-from interlock.policy.rehearsal import Rehearsed
-from interlock.presenters.approval import content_of, sentence_of
-from interlock.presenters.text import counted, needs, who
+from interlock.policy.diff import FieldDifference, PolicyDifference
+from interlock.policy.explain import Explanation, RuleEvaluation
+from interlock.policy.file import LoadedPolicy
+from interlock.policy.rehearsal import RehearsalResult
+from interlock.presenters.approval import approval_sentence, entry_content
+from interlock.presenters.text import approvers_text, people_text, pluralize
 from interlock.runtime.durations import optional_rfc3339, rfc3339
 
 DAY = 86_400_000
-KINDS: tuple[Then, ...] = ("allow", "ask", "deny")
-EVERYBODY = "the requester, a reviewer or an admin"
+VERDICT_KINDS: tuple[VerdictKind, ...] = ("allow", "ask", "deny")
+ANY_APPROVER = "the requester, a reviewer or an admin"
 
 # Freezes
 
@@ -73,7 +73,7 @@ def grant_json(grant: Grant, now: int) -> dict[str, object]:
 
 
 def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
-    revoked = None if view.revoked is None else content_of(view.revoked)
+    revoked = None if view.revoked is None else entry_content(view.revoked)
     return {
         **grant_json(view.grant, now),
         "revoked_by": None if view.revoked is None else view.revoked.actor,
@@ -83,7 +83,7 @@ def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
                 "approval_id": stored.approval.id,
                 "at": rfc3339(stored.approval.created_at),
                 "status": status_at(stored.approval, now),
-                "sentence": sentence_of(stored),
+                "sentence": approval_sentence(stored),
                 "amount": grant_amount(stored, view.grant) or None,
             }
             for stored in view.used
@@ -95,21 +95,21 @@ def grant_amount(stored: Stored, grant: Grant) -> str:
     """Empty without a budget, and once the arguments were erased."""
     shown = stored.payload.shown or stored.payload.args
     amount = Amounts(shown).at(grant.budget_of) if grant.budget and shown else None
-    return "" if amount is None else plain(amount)
+    return "" if amount is None else format_amount(amount)
 
 
-def grant_doubts(grant: Grant, definition: Definition) -> Iterator[str]:
+def grant_warnings(grant: Grant, definition: LatestDefinition) -> Iterator[str]:
     if grant.max_uses is None and not grant.budget and not grant.when:
         yield "there is no limit but time: limit the uses, the budget or when it holds if not every call is meant."
     if definition.others:
-        more = counted(definition.others, "other definition is", "other definitions are")
+        more = pluralize(definition.others, "other definition is", "other definitions are")
         yield f"{more} in use for {visible(grant.tool)}; calls with those are still asked about."
 
 
 # Policies
 
 
-def version_json(version: PolicyVersion) -> dict[str, object]:
+def policy_version_json(version: PolicyVersion) -> dict[str, object]:
     return {
         "version": version.version,
         "at": rfc3339(version.at),
@@ -119,26 +119,26 @@ def version_json(version: PolicyVersion) -> dict[str, object]:
     }
 
 
-def explanation_json(explained: Explanation, origin: str, loaded: Loaded) -> dict[str, object]:
+def explanation_json(explained: Explanation, origin: str, loaded: LoadedPolicy) -> dict[str, object]:
     return {
         "judged_as": explained.judged_as,
         "verdict": explained.verdict.kind,
         "rule": explained.by,
         "why": explained.why,
-        "terms": read(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
+        "terms": read_canonical(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
         "reason": explained.verdict.reason if isinstance(explained.verdict, Deny) else None,
-        "steps": [_step(step) for step in explained.steps],
+        "steps": [_rule_evaluation_json(step) for step in explained.steps],
         "notes": list(explained.notes),
         "policy": {"origin": origin, "sha256": loaded.policy.sha256},
     }
 
 
-def _step(step: Step) -> dict[str, object]:
+def _rule_evaluation_json(step: RuleEvaluation) -> dict[str, object]:
     names = ("rule", "line", "then", "shadow", "matched", "holds", "why")
     return {name: getattr(step, name) for name in names}
 
 
-def difference_json(difference: Difference) -> dict[str, object]:
+def difference_json(difference: PolicyDifference) -> dict[str, object]:
     return {
         "rules": [
             {
@@ -148,30 +148,30 @@ def difference_json(difference: Difference) -> dict[str, object]:
                 "old_place": each.old_place,
                 "new_place": each.new_place,
                 "moved": each.moved,
-                "changes": _facets_json(each.facets),
+                "changes": _field_differences_json(each.facets),
             }
             for each in difference.rules
         ],
-        "defaults": _facets_json(difference.defaults),
-        "agents": _facets_json(difference.agents),
+        "defaults": _field_differences_json(difference.defaults),
+        "agents": _field_differences_json(difference.agents),
     }
 
 
-def _facets_json(facets: tuple[Facet, ...]) -> list[dict[str, object]]:
+def _field_differences_json(facets: tuple[FieldDifference, ...]) -> list[dict[str, object]]:
     return [{"key": facet.key, "old": facet.old or None, "new": facet.new or None} for facet in facets]
 
 
 # Rehearsals
 
 
-def rehearsal_json(rehearsed: Rehearsed, now: int, kept: str) -> dict[str, object]:
+def rehearsal_json(rehearsed: RehearsalResult, now: int, kept: str) -> dict[str, object]:
     """`kept` says for how long the content of finished calls is; `first` is how far back it reaches."""
     report = rehearsed.report
     return {
         "calls": report.calls,
         "first": optional_rfc3339(report.first or None),
         "last": optional_rfc3339(report.last or None),
-        "verdicts": {old: {new: report.turns.get((old, new), 0) for new in KINDS} for old in KINDS},
+        "verdicts": {old: {new: report.turns.get((old, new), 0) for new in VERDICT_KINDS} for old in VERDICT_KINDS},
         "turned": report.turned,
         "other_terms": report.other_terms,
         "loosened": report.loosened,
@@ -183,26 +183,26 @@ def rehearsal_json(rehearsed: Rehearsed, now: int, kept: str) -> dict[str, objec
         "causes": [_cause_json(cause, count) for cause, count in report.causes.items()],
         "answers_per_day": [
             {"who": words, "now": round(old, 2), "draft": round(new, 2)}
-            for words, old, new in answers_a_day(report, now)
+            for words, old, new in answers_per_day(report, now)
         ],
-        "changed": [_changed_json(changed) for changed in report.changed],
+        "changed": [_changed_call_json(changed) for changed in report.changed],
     }
 
 
-def answers_a_day(report: Report, now: int) -> Iterator[tuple[str, float, float]]:
+def answers_per_day(report: RehearsalReport, now: int) -> Iterator[tuple[str, float, float]]:
     """Those for whom most changes come first. Less than a day counts as one: it says nothing of the others."""
     days = max(1.0, (now - report.first) / DAY)
     groups = sorted(report.asked.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
     for people, (old, new) in groups:
-        yield _who(people), old / days, new / days
+        yield _approvers_text(people), old / days, new / days
 
 
-def recorded_sentence(each: Recorded) -> str:
+def recorded_sentence(each: RecordedCall) -> str:
     """A denied call has no approval that would keep one; its arguments are redacted already."""
     return each.sentence or (f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.value))
 
 
-def _cause_json(cause: Cause, count: int) -> dict[str, object]:
+def _cause_json(cause: VerdictChangeCause, count: int) -> dict[str, object]:
     return {
         "calls": count,
         "from": cause.old,
@@ -213,7 +213,7 @@ def _cause_json(cause: Cause, count: int) -> dict[str, object]:
     }
 
 
-def tool_json(tool: KnownTool) -> dict[str, object]:
+def tool_json(tool: CatalogTool) -> dict[str, object]:
     """A tool and whose word it runs on, with the definition that counts."""
     pin = tool.pin
     return {
@@ -248,7 +248,7 @@ def _definition_json(spec: ToolSpec) -> dict[str, object]:
     }
 
 
-def _changed_json(changed: Changed) -> dict[str, object]:
+def _changed_call_json(changed: ChangedCall) -> dict[str, object]:
     each, new = changed.recorded, changed.new
     return {
         "approval_id": each.approval_id or None,
@@ -260,11 +260,11 @@ def _changed_json(changed: Changed) -> dict[str, object]:
         "to": new.kind,
         "old_rule": changed.old.rule,
         "new_rule": new.rule,
-        "needs": needs(new) if isinstance(new, Ask) else None,
+        "needs": approvers_text(new) if isinstance(new, Ask) else None,
         "recorded": each.verdict,
         "loosened": changed.loosened,
     }
 
 
-def _who(people: People | None) -> str:
-    return EVERYBODY if people is None else who(people)
+def _approvers_text(people: People | None) -> str:
+    return ANY_APPROVER if people is None else people_text(people)

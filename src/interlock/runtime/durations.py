@@ -19,11 +19,11 @@ def parse_duration(text: str) -> int:
         raise InvalidRequest(f'"{text[:50]}" is not a duration. Write a number and a unit: 500ms, 90s, 5m, 2h or 1d.')
     milliseconds = int(found[1]) * UNITS[found[2]]
     if milliseconds > MAX_DURATION:
-        raise InvalidRequest(f'"{text}" is too long: a duration is at most {show_duration(MAX_DURATION)}.')
+        raise InvalidRequest(f'"{text}" is too long: a duration is at most {format_duration(MAX_DURATION)}.')
     return milliseconds
 
 
-def show_duration(milliseconds: int) -> str:
+def format_duration(milliseconds: int) -> str:
     """The inverse: in the largest unit that needs no fraction."""
     for unit, size in UNITS.items():
         if milliseconds and milliseconds % size == 0:
@@ -55,7 +55,7 @@ def optional_rfc3339(moment: int | None) -> str | None:
     return None if moment is None else rfc3339(moment)
 
 
-def moment_of(text: str) -> int:
+def parse_rfc3339(text: str) -> int:
     """The inverse of `rfc3339`, in milliseconds."""
     parsed = datetime.fromisoformat(text)
     return int(parsed.timestamp()) * 1000 + parsed.microsecond // 1000

@@ -17,14 +17,14 @@ from typing import Any
 
 from interlock.core.errors import Misconfigured
 
-Point = Callable[[str], None]
+FaultPoint = Callable[[str], None]
 
 
 class InjectedFault(Exception):
     """What a `raise` plan throws."""
 
 
-def plan(text: str) -> Point | None:
+def parse_fault_plan(text: str) -> FaultPoint | None:
     """The hook for a plan; None when there is none, so that nothing is wrapped."""
     if not text:
         return None
@@ -39,10 +39,10 @@ def plan(text: str) -> Point | None:
         raise Misconfigured(
             f"The fault plan {text!r} is not record:FILE, kill:N, raise:N, stop:N or delay:N:MS, with N or NAME#K."
         )
-    return _at(name, int(number), act)
+    return _nth_pass(name, int(number), act)
 
 
-def around(point: Point | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_fault_points(point: FaultPoint | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function itself when there is no plan."""
     if point is None:
         return function
@@ -56,7 +56,7 @@ def around(point: Point | None, name: str, function: Callable[..., Any]) -> Call
     return faulty
 
 
-def around_async(point: Point | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_fault_points_async(point: FaultPoint | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if point is None:
         return function
 
@@ -69,7 +69,7 @@ def around_async(point: Point | None, name: str, function: Callable[..., Any]) -
     return faulty
 
 
-def failing(point: Point | None, error: Callable[[str], Exception]) -> Point | None:
+def raise_faults_as(point: FaultPoint | None, error: Callable[[str], Exception]) -> FaultPoint | None:
     """The same point, where a fault looks as if the database had raised it."""
     if point is None:
         return None
@@ -83,7 +83,7 @@ def failing(point: Point | None, error: Callable[[str], Exception]) -> Point | N
     return failed
 
 
-def faulty(point: Point | None, names: dict[str, str]) -> Callable[[Any], Any]:
+def connection_wrapper(point: FaultPoint | None, names: dict[str, str]) -> Callable[[Any], Any]:
     """Puts points into a connection; gives the connection itself when there is no plan."""
     return (lambda same: same) if point is None else (lambda each: FaultyConnection(each, point, names))
 
@@ -91,16 +91,18 @@ def faulty(point: Point | None, names: dict[str, str]) -> Callable[[Any], Any]:
 class FaultyConnection:
     """A database connection whose every statement is two points, named after the statement."""
 
-    def __init__(self, connection: Any, point: Point, names: dict[str, str]) -> None:
+    def __init__(self, connection: Any, point: FaultPoint, names: dict[str, str]) -> None:
         self._connection = connection
         self._point = point
         self._names = names
 
     def execute(self, statement: Any, *args: Any, **kwargs: Any) -> Any:
-        return around(self._point, self._name(statement), self._connection.execute)(statement, *args, **kwargs)
+        return with_fault_points(self._point, self._name(statement), self._connection.execute)(
+            statement, *args, **kwargs
+        )
 
     def executemany(self, statement: str, values: Any) -> Any:
-        return around(self._point, self._name(statement), self._connection.executemany)(statement, values)
+        return with_fault_points(self._point, self._name(statement), self._connection.executemany)(statement, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -120,7 +122,7 @@ class FaultyConnection:
         return self._names.get(text) or " ".join(words[:4]).lower()
 
 
-def _at(name: str, number: int, act: Point) -> Point:
+def _nth_pass(name: str, number: int, act: FaultPoint) -> FaultPoint:
     passed = itertools.count(1)
 
     def point(here: str) -> None:

@@ -13,22 +13,29 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Problem
-from interlock.runtime.schema_cost import MAX_PATTERNS, MAX_SCHEMA, Shape, TooMuch, shape_of, steps
+from interlock.runtime.schema_cost import (
+    MAX_PATTERNS,
+    MAX_SCHEMA,
+    SchemaShape,
+    SchemaTooCostly,
+    count_steps,
+    measure_schema,
+)
 
 MAX_PROBLEMS = 50
 MAX_PARTS = 5_000  # the library collects every error before it gives the first: 200,000 of them took 3.6 s
 MAX_MESSAGE = 200
 MAX_PATTERN = 256 * 1024  # bytes of one that is compiled
-KEPT = (
+MAX_CACHED_SCHEMA = (
     16 * 1024
 )  # bytes of a schema; larger ones are compiled each time, since a thousand of them would fill the memory
-EXPLAINED = 1_000  # steps
-QUICK = 200_000  # parts of a schema by parts of a value, where each pair meets at most once
-MOST_TAME = 3_000_000
-UNSAID = Problem("", "does not fit; the schema is too large to say where")
-TOO_MUCH = Problem("", "takes too much work to check by this schema; declare a simpler schema, or none")
-Reasons = Literal["every", "first", "none"]
-TYPES = {
+MAX_EXPLAINED_STEPS = 1_000  # steps
+MAX_QUICK_WORK = 200_000  # parts of a schema by parts of a value, where each pair meets at most once
+MAX_LINEAR_WORK = 3_000_000
+UNEXPLAINED = Problem("", "does not fit; the schema is too large to say where")
+TOO_COSTLY = Problem("", "takes too much work to check by this schema; declare a simpler schema, or none")
+ErrorDetail = Literal["every", "first", "none"]
+TYPE_NAMES = {
     "array": "a list",
     "boolean": "true or false",
     "integer": "a whole number",
@@ -41,38 +48,38 @@ TYPES = {
 
 def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
     """At most 50 problems; none when the value fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
-    checker = _compiled(canonical(schema))
+    checker = _get_compiled(canonical(schema))
     try:
-        limit = _explainable(checker, schema, value)
-    except (TooMuch, RecursionError):
-        return (TOO_MUCH,)
+        limit = _choose_detail(checker, schema, value)
+    except (SchemaTooCostly, RecursionError):
+        return (TOO_COSTLY,)
     try:
         if checker.validator.is_valid(value):
             return ()
         problems = (problem for error in _errors(checker.validator, value, limit) for problem in _problems(error))
-        return tuple(islice(problems, MAX_PROBLEMS)) or (UNSAID,)
+        return tuple(islice(problems, MAX_PROBLEMS)) or (UNEXPLAINED,)
     except ValueError as error:  # not JSON at all, such as a key that is no text
-        return (Problem("", _short(str(error))),)
+        return (Problem("", _truncate(str(error))),)
 
 
-def _explainable(checker: Checker, schema: Mapping[str, object], value: object) -> Reasons:
+def _choose_detail(checker: CompiledSchema, schema: Mapping[str, object], value: object) -> ErrorDetail:
     """To find every reason takes a thousand times as long as to find that there is one. Raises TooMuch."""
     shape = checker.shape
     if shape.tame:
         work = shape.parts * len(json.dumps(value, default=str)) // 2  # no part of it takes less than two bytes
-        if work <= QUICK:
+        if work <= MAX_QUICK_WORK:
             return "every"
-        if work <= MOST_TAME:
+        if work <= MAX_LINEAR_WORK:
             return "first"
-    return "every" if steps(schema, value) <= EXPLAINED else "none"
+    return "every" if count_steps(schema, value) <= MAX_EXPLAINED_STEPS else "none"
 
 
 def check_schema(schema: Mapping[str, object]) -> None:
     """Raises InvalidRequest if the schema itself is wrong, or points to something outside of itself."""
-    _compiled(canonical(schema))
+    _get_compiled(canonical(schema))
 
 
-def check_size(schema: Mapping[str, object]) -> None:
+def check_schema_size(schema: Mapping[str, object]) -> None:
     """Raises InvalidRequest for one that is so large that even to look at it closely takes long."""
     if len(json.dumps(schema)) > MAX_SCHEMA:
         raise _too_large()
@@ -82,25 +89,25 @@ def _too_large() -> InvalidRequest:
     return InvalidRequest(f"A JSON Schema has at most {MAX_SCHEMA:,} bytes. Declare a smaller one, or none.")
 
 
-class Checker(NamedTuple):
+class CompiledSchema(NamedTuple):
     validator: jsonschema_rs.Validator
-    shape: Shape
+    shape: SchemaShape
 
 
-def _compiled(schema: bytes) -> Checker:
+def _get_compiled(schema: bytes) -> CompiledSchema:
     """Small ones are kept by their bytes, so that a schema that somebody changes in place is compiled again."""
-    return _compile(schema) if len(schema) > KEPT else _kept(schema)
+    return _compile(schema) if len(schema) > MAX_CACHED_SCHEMA else _compile_cached(schema)
 
 
 @lru_cache(maxsize=1_000)
-def _kept(schema: bytes) -> Checker:
+def _compile_cached(schema: bytes) -> CompiledSchema:
     return _compile(schema)
 
 
-def _compile(schema: bytes) -> Checker:
+def _compile(schema: bytes) -> CompiledSchema:
     if len(schema) > MAX_SCHEMA:
         raise _too_large()
-    shape = shape_of(json.loads(schema))
+    shape = measure_schema(json.loads(schema))
     if shape.patterns > MAX_PATTERNS:
         raise InvalidRequest(f"A JSON Schema has at most {MAX_PATTERNS} patterns. Declare a smaller one, or none.")
     try:
@@ -111,12 +118,12 @@ def _compile(schema: bytes) -> Checker:
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000, size_limit=MAX_PATTERN),
             offline=True,
         )
-        return Checker(validator, shape)
+        return CompiledSchema(validator, shape)
     except ValidationError as error:
         where = _pointer(error.instance_path)
         raise InvalidRequest(f"The JSON Schema is wrong{where and f' at {where}'}: {_schema_problem(error)}.") from None
     except ValueError as error:
-        raise InvalidRequest(f"The JSON Schema is wrong: {_short(str(error))}.") from None
+        raise InvalidRequest(f"The JSON Schema is wrong: {_truncate(str(error))}.") from None
 
 
 def _schema_problem(error: ValidationError) -> str:
@@ -124,11 +131,11 @@ def _schema_problem(error: ValidationError) -> str:
         case ValidationErrorKind.Referencing() if "etriev" in error.message:
             return "it refers to another document, and only references within the schema (#/…) are followed"
         case ValidationErrorKind.AnyOf() if error.instance_path[-1:] == ["type"]:
-            return f"the type is one of {', '.join(TYPES)}, or a list of them"
-    return _short(error.message)
+            return f"the type is one of {', '.join(TYPE_NAMES)}, or a list of them"
+    return _truncate(error.message)
 
 
-def _errors(validator: jsonschema_rs.Validator, value: object, reasons: Reasons) -> Iterator[ValidationError]:
+def _errors(validator: jsonschema_rs.Validator, value: object, reasons: ErrorDetail) -> Iterator[ValidationError]:
     if reasons == "none":
         return
     if reasons == "every" and next(islice(_parts(value), MAX_PARTS, None), None) is None:
@@ -163,13 +170,13 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
             for name in names:
                 yield Problem(_pointer([*error.instance_path, name]), "is not known here; remove it")
         case _:
-            yield Problem(_pointer(error.instance_path), _short(_words(error)))
+            yield Problem(_pointer(error.instance_path), _truncate(_describe_error(error)))
 
 
-def _words(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     match error.kind:
         case ValidationErrorKind.Type(types):
-            return f"must be {' or '.join(sorted(TYPES.get(name, name) for name in types))}"
+            return f"must be {' or '.join(sorted(TYPE_NAMES.get(name, name) for name in types))}"
         case ValidationErrorKind.Enum(options):
             return f"must be one of {', '.join(canonical(option).decode() for option in options)}"
         case ValidationErrorKind.Constant(expected):
@@ -183,10 +190,10 @@ def _words(error: ValidationError) -> str:
         case ValidationErrorKind.OneOfMultipleValid():
             return "fits more than one of the allowed forms, and must fit exactly one"
         case _:
-            return _limits(error)
+            return _describe_limit(error)
 
 
-def _limits(error: ValidationError) -> str:
+def _describe_limit(error: ValidationError) -> str:
     match error.kind:
         case ValidationErrorKind.Minimum(limit):
             return f"must be at least {limit}"
@@ -199,12 +206,12 @@ def _limits(error: ValidationError) -> str:
         case ValidationErrorKind.FalseSchema():
             return "is not allowed here"
         case ValidationErrorKind.PropertyNames(inner):
-            return f"has a member whose name {_words(inner)}"
+            return f"has a member whose name {_describe_error(inner)}"
         case _:
-            return _sizes(error)
+            return _describe_size(error)
 
 
-def _sizes(error: ValidationError) -> str:
+def _describe_size(error: ValidationError) -> str:
     match error.kind:
         case ValidationErrorKind.MinLength(limit):
             return "must not be empty" if limit == 1 else f"must have at least {limit} characters"
@@ -231,6 +238,6 @@ def _pointer(path: list[str | int]) -> str:
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
 
 
-def _short(message: str) -> str:
+def _truncate(message: str) -> str:
     line = " ".join(message.split()).rstrip(".")
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"

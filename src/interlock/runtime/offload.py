@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-LARGE = 64 * 1024  # bytes, a few milliseconds
+OFFLOAD_THRESHOLD = 64 * 1024  # bytes, a few milliseconds
 
 
-async def beside(size: int, work: Callable[[], T]) -> T:
-    return work() if size < LARGE else await asyncio.to_thread(work)
+async def offload(size: int, work: Callable[[], T]) -> T:
+    return work() if size < OFFLOAD_THRESHOLD else await asyncio.to_thread(work)

@@ -11,22 +11,22 @@ from pathlib import Path
 PROC = Path("/proc")
 
 
-def this_runner() -> str:
+def make_runner_id() -> str:
     """Unique for each caller, so that two locks in one process do not pass for one."""
     pid = os.getpid()
-    return f"runner:{_machine()}:{pid}:{_started(pid)}:{secrets.token_hex(4)}"
+    return f"runner:{_machine_id()}:{pid}:{_start_time(pid)}:{secrets.token_hex(4)}"
 
 
 def is_dead(runner: str) -> bool:
     """True only for a process of this machine that has ended; in doubt it lives until its lease lapses."""
     parts = runner.split(":")
-    if len(parts) != 5 or parts[0] != "runner" or parts[1] != _machine() or not parts[2].isdigit():
+    if len(parts) != 5 or parts[0] != "runner" or parts[1] != _machine_id() or not parts[2].isdigit():
         return False
     pid = int(parts[2])
-    return not _exists(pid) or (parts[3] != "" and _started(pid) != parts[3])
+    return not _exists(pid) or (parts[3] != "" and _start_time(pid) != parts[3])
 
 
-def _machine() -> str:
+def _machine_id() -> str:
     """This boot of this machine, and this view of its processes: a container sees other process numbers."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -36,7 +36,7 @@ def _machine() -> str:
     return sha256(f"{boot}/{seen}".encode()).hexdigest()[:12]
 
 
-def _started(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """When a process began, as the system counts it: process numbers are used again."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
@@ -51,10 +51,10 @@ def _exists(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return _state(pid) != "Z"
+    return _process_state(pid) != "Z"
 
 
-def _state(pid: int) -> str:
+def _process_state(pid: int) -> str:
     """A killed process whose parent has not looked yet is still listed, as a zombie."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]

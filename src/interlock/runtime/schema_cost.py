@@ -10,30 +10,30 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-MOST = 20_000  # steps: about 20 ms to count them
+MAX_STEPS = 20_000  # steps: about 20 ms to count them
 MAX_SCHEMA = 128 * 1024  # bytes
 MAX_PATTERNS = 200
-_FANCY = re.compile(r"\(\?[=!>]|\(\?<[=!]|\\[1-9k]")  # what only an engine that tries again and again can match
-_HERE = ("allOf", "anyOf", "oneOf")
-_SAME = ("not", "if", "then", "else")
+_BACKTRACKING = re.compile(r"\(\?[=!>]|\(\?<[=!]|\\[1-9k]")  # what only an engine that tries again and again can match
+_COMBINATORS = ("allOf", "anyOf", "oneOf")
+_CONDITIONALS = ("not", "if", "then", "else")
 _MEMBERS = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _ITEMS = ("contains", "additionalItems", "unevaluatedItems")
-_UNKNOWN = ("$dynamicRef", "$recursiveRef")
-_WILD = frozenset({*_UNKNOWN, "$ref", "unevaluatedProperties", "unevaluatedItems"})
+_DYNAMIC_REFS = ("$dynamicRef", "$recursiveRef")
+_NONLINEAR_KEYWORDS = frozenset({*_DYNAMIC_REFS, "$ref", "unevaluatedProperties", "unevaluatedItems"})
 
 
-class TooMuch(Exception):
+class SchemaTooCostly(Exception):
     """It would take longer than anybody should have to wait."""
 
 
-def steps(schema: object, value: object) -> int:
+def count_steps(schema: object, value: object) -> int:
     """Raises TooMuch beyond the most, and for references that cannot be followed by looking at the schema alone."""
-    count = _Count(schema)
+    count = _StepCounter(schema)
     count.meet(schema, value)
     return count.steps
 
 
-class Shape(NamedTuple):
+class SchemaShape(NamedTuple):
     """Of a schema: `parts` may all meet one part of a value; a `tame` one meets each part of a value only once."""
 
     parts: int
@@ -41,31 +41,33 @@ class Shape(NamedTuple):
     tame: bool
 
 
-def shape_of(schema: object) -> Shape:
+def measure_schema(schema: object) -> SchemaShape:
     match schema:
         case Mapping():
-            inner = [shape_of(each) for each in schema.values()]
-            parts, texts = 1 + 50 * ("multipleOf" in schema), _texts(schema)
-            tame = schema.keys().isdisjoint(_WILD) and not any(_FANCY.search(text) for text in texts)
+            inner = [measure_schema(each) for each in schema.values()]
+            parts, texts = 1 + 50 * ("multipleOf" in schema), _patterns(schema)
+            tame = schema.keys().isdisjoint(_NONLINEAR_KEYWORDS) and not any(
+                _BACKTRACKING.search(text) for text in texts
+            )
         case list() | tuple():
-            inner = [shape_of(each) for each in schema]
+            inner = [measure_schema(each) for each in schema]
             parts, texts, tame = len(schema) // 20, [], True
         case _:
-            return Shape(0, 0, tame=True)
-    return Shape(
+            return SchemaShape(0, 0, tame=True)
+    return SchemaShape(
         parts + sum(each.parts for each in inner),
         len(texts) + sum(each.patterns for each in inner),
         tame and all(each.tame for each in inner),
     )
 
 
-def _texts(schema: Mapping[str, object]) -> list[str]:
+def _patterns(schema: Mapping[str, object]) -> list[str]:
     """The patterns that stand in this part."""
     own = schema.get("pattern")
     return [*([own] if isinstance(own, str) else []), *_mapping(schema.get("patternProperties"))]
 
 
-class _Count:
+class _StepCounter:
     def __init__(self, root: object) -> None:
         self.steps = 0
         self._root = root
@@ -73,8 +75,8 @@ class _Count:
 
     def add(self, more: int) -> None:
         self.steps += more
-        if self.steps > MOST:
-            raise TooMuch
+        if self.steps > MAX_STEPS:
+            raise SchemaTooCostly
 
     def meet(self, schema: object, value: object) -> None:
         self.add(1)
@@ -83,18 +85,18 @@ class _Count:
         for word, inner in schema.items():
             self._apply(word, inner, value)
         if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:  # finds out again what was evaluated
-            for word in (*_HERE, *_SAME, "$ref"):
+            for word in (*_COMBINATORS, *_CONDITIONALS, "$ref"):
                 if word in schema:
                     self._apply(word, schema[word], value)
 
     def _apply(self, word: str, inner: object, value: object) -> None:
         if word == "$ref":
             self._refer(inner, value)
-        elif word in _UNKNOWN:
-            raise TooMuch
-        elif word in _HERE:
+        elif word in _DYNAMIC_REFS:
+            raise SchemaTooCostly
+        elif word in _COMBINATORS:
             self._each(_list(inner), value)
-        elif word in _SAME:
+        elif word in _CONDITIONALS:
             self.meet(inner, value)
         elif word in ("dependentSchemas", "dependencies"):
             self._each(_mapping(inner).values(), value)
@@ -138,21 +140,21 @@ class _Count:
 
     def _text(self, word: str, inner: object, value: str) -> None:
         if word == "pattern" and isinstance(inner, str):
-            self.add(len(value) ** 2 // 2_000 if _FANCY.search(inner) else len(value) // 500)
+            self.add(len(value) ** 2 // 2_000 if _BACKTRACKING.search(inner) else len(value) // 500)
         elif word == "format":
             self.add(len(value) // 100)
 
     def _refer(self, reference: object, value: object) -> None:
         self._following += 1
         if self._following > 100:  # in a circle, or as good as
-            raise TooMuch
+            raise SchemaTooCostly
         self.meet(self._target(reference), value)
         self._following -= 1
 
     def _target(self, reference: object) -> object:
         """Of `#` and `#/…`; names that stand elsewhere in the schema are not looked for."""
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-            raise TooMuch
+            raise SchemaTooCostly
         found = self._root
         for part in reference.split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")

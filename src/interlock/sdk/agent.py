@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
-from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, declined
+from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, refusal_message
 from interlock.core.pause import Pause, check_pause
-from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.loop_thread import LoopThread
 from interlock.sdk.functions import stored_result
-from interlock.sdk.resume import Resuming
-from interlock.sdk.session import Go, Live
+from interlock.sdk.resume import RunResumer
+from interlock.sdk.session import Runnable, RunSession
 
 if TYPE_CHECKING:
     from interlock.sdk.interlock import Interlock
@@ -25,11 +25,11 @@ import json
 from interlock.core.canonical import canonical_args
 
 T = TypeVar("T")
-LONG = 150  # characters of an id that is taken as it is
+MAX_ID_LENGTH = 150  # characters of an id that is taken as it is
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class Executed:
     """It ran just now, here. What a framework's tool gave stays as it is; the record has it as JSON."""
 
     result: Any
@@ -62,10 +62,12 @@ class Agent:
         """
         program = self.lock.program
         known: dict[str, Any] = {"workspace": program.workspace, "requester": program.user, "setting": "paused"}
-        known |= {"agent": self.name, "agent_path": self.path, "thread_id": short(run_id)}
-        return propose(tool, args, short(run_id), short(call_id), **(known | more))
+        known |= {"agent": self.name, "agent_path": self.path, "thread_id": bounded_id(run_id)}
+        return propose(tool, args, bounded_id(run_id), bounded_id(call_id), **(known | more))
 
-    async def attempt(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]) -> Ran | Outcome:
+    async def attempt(
+        self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]
+    ) -> Executed | Outcome:
         """Runs the call if it may run now, with the arguments that were approved, and never a second time.
 
         Gives Ran, Waiting (for people), Refused, Answered, or Finished (it ran before); never Proceed. An error of
@@ -74,19 +76,19 @@ class Agent:
         """
         live = await self._live()
         step = await live.begun(call, spec)
-        if not isinstance(step, Go):
+        if not isinstance(step, Runnable):
             return step
-        args: Args = read(step.args)  # type: ignore[assignment]  # a call has an object
-        return Ran(await carried_out(live, step, spec, lambda: body(args)))
+        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
+        return Executed(await execute(live, step, spec, lambda: body(args)))
 
-    def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Ran | Outcome:
+    def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Executed | Outcome:
         """The same from synchronous code; the tool runs in the thread of the caller."""
         live, bridge = self.lock.open(), self.lock.bridge
         step = bridge.run(live.begun(call, spec))
-        if not isinstance(step, Go):
+        if not isinstance(step, Runnable):
             return step
-        args: Args = read(step.args)  # type: ignore[assignment]  # a call has an object
-        return Ran(carried_out_sync(live, step, spec, lambda: body(args), bridge))
+        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
+        return Executed(execute_sync(live, step, spec, lambda: body(args), bridge))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         """Until it needs no more waiting; holds nothing but this coroutine."""
@@ -108,8 +110,8 @@ class Agent:
                 await self.wait(outcome.approval_id)
                 outcome = await self.attempt(call, spec, body)
         except InvalidRequest as error:
-            return misfit(error)
-        return outcome.result if isinstance(outcome, Ran) else told(outcome, call.tool)
+            return invalid_arguments_message(error)
+        return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
     def result_sync(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
         """The same from synchronous code; the function runs in the thread of the caller."""
@@ -119,8 +121,8 @@ class Agent:
                 self.lock.bridge.run(self.lock.open().side.wait(outcome.approval_id))
                 outcome = self.attempt_sync(call, spec, lambda args: function(**args))
         except InvalidRequest as error:
-            return misfit(error)
-        return outcome.result if isinstance(outcome, Ran) else told(outcome, call.tool)
+            return invalid_arguments_message(error)
+        return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
     # Runs that stand still: they belong to the outermost agent
 
@@ -130,12 +132,12 @@ class Agent:
         It survives the end of the program. What `state` is, is the framework's own business: at most 4 MiB.
         """
         check_pause(run_id, state)
-        return await (await self._live()).side.pause(self.path[0], short(run_id), run_id, bytes(state))
+        return await (await self._live()).side.pause(self.path[0], bounded_id(run_id), run_id, bytes(state))
 
     def pause_sync(self, run_id: str, state: bytes = b"") -> Pause:
         check_pause(run_id, state)
         side = self.lock.open().side
-        return self.lock.bridge.run(side.pause(self.path[0], short(run_id), run_id, bytes(state)))
+        return self.lock.bridge.run(side.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
 
     async def paused(self) -> list[Pause]:
         """Those that wait longest first, without their state; at most 10,000."""
@@ -150,11 +152,11 @@ class Agent:
 
     async def resumed(self, pause: Pause) -> None:
         """The run went on and needs no pause any more. One that paused again meanwhile stays."""
-        await (await self._live()).side.resumed(self.path[0], short(pause.run_id), pause.fence)
+        await (await self._live()).side.resumed(self.path[0], bounded_id(pause.run_id), pause.fence)
 
     def resumed_sync(self, pause: Pause) -> None:
         side = self.lock.open().side
-        self.lock.bridge.run(side.resumed(self.path[0], short(pause.run_id), pause.fence))
+        self.lock.bridge.run(side.resumed(self.path[0], bounded_id(pause.run_id), pause.fence))
 
     async def resume_all(
         self, resume: Callable[[Pause], Awaitable[object]], stop: asyncio.Event | None = None, at_once: int = 10
@@ -164,13 +166,13 @@ class Agent:
         `resume` may be called again for a run that it went on with before: after a crash, or when it raised. What
         it raises is logged, and the run is tried again after a while.
         """
-        await Resuming(await self._live(), self.path[0], short, resume, at_once).run(stop or asyncio.Event())
+        await RunResumer(await self._live(), self.path[0], bounded_id, resume, at_once).run(stop or asyncio.Event())
 
-    async def _live(self) -> Live:
+    async def _live(self) -> RunSession:
         return self.lock.open() if self.lock.is_open else await asyncio.to_thread(self.lock.open)
 
 
-def told(outcome: Outcome, tool: str) -> object:
+def to_model_message(outcome: Outcome, tool: str) -> object:
     """What the model is told of a call that did not run just now: a result from before, an answer, or why not."""
     match outcome:
         case Finished("succeeded", result):
@@ -183,22 +185,22 @@ def told(outcome: Outcome, tool: str) -> object:
         case Answered(message):
             return message
         case Refused():
-            return declined(outcome, tool)
+            return refusal_message(outcome, tool)
         case _:
             raise TypeError(f"There is nothing to tell of {outcome!r} yet.")
 
 
-def misfit(error: InvalidRequest) -> dict[str, object]:
+def invalid_arguments_message(error: InvalidRequest) -> dict[str, object]:
     """What the model is told of arguments that do not fit: nobody was asked, and it may try again."""
     return {"success": False, "status": "invalid", "error": error.message}
 
 
-def short(name: str) -> str:
+def bounded_id(name: str) -> str:
     """A framework's id as one of ours: what is long or cannot be seen becomes its digest."""
-    return name if 0 < len(name) <= LONG and name.isprintable() else f"sha256:{digest(canonical(name))}"
+    return name if 0 < len(name) <= MAX_ID_LENGTH and name.isprintable() else f"sha256:{digest(canonical(name))}"
 
 
-async def carried_out(live: Live, go: Go, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
+async def execute(live: RunSession, go: Runnable, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
     with live.running(go):
         try:
             result = await run()
@@ -215,7 +217,7 @@ async def carried_out(live: Live, go: Go, spec: ToolSpec, run: Callable[[], Awai
     return result
 
 
-def carried_out_sync(live: Live, go: Go, spec: ToolSpec, run: Callable[[], T], bridge: Bridge) -> T:
+def execute_sync(live: RunSession, go: Runnable, spec: ToolSpec, run: Callable[[], T], bridge: LoopThread) -> T:
     with live.running(go):
         try:
             result = run()
@@ -235,10 +237,10 @@ def carried_out_sync(live: Live, go: Go, spec: ToolSpec, run: Callable[[], T], b
 EDITED = "A reviewer changed the arguments before it ran"
 
 
-def note(call: ToolCall, spec: ToolSpec, outcome: Ran | Outcome, ran: Args | None) -> str:
+def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, ran: Args | None) -> str:
     """Empty where nothing was changed. `ran` are the arguments that were run just now, if they were."""
     match outcome:
-        case Ran() if ran is not None and canonical_args(ran) != call.args:
+        case Executed() if ran is not None and canonical_args(ran) != call.args:
             return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(ran, ensure_ascii=False)}"
         case Finished("succeeded", args_sha256=before) if before and not spec.secret and before != digest(call.args):
             return f"{EDITED}."

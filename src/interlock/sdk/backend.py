@@ -13,14 +13,14 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
-from interlock.core.ports import Records
-from interlock.runtime.loop_thread import Bridge
+from interlock.core.ports import ToolItemStore
+from interlock.runtime.loop_thread import LoopThread
 
 GAVE_UP = "The agent gave up waiting."
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramIdentity:
     """Who calls: the same for every call of one program."""
 
     workspace: str
@@ -30,7 +30,7 @@ class Program:
     lease: int
 
 
-class Standing(Protocol):
+class ApprovalStatus(Protocol):
     """What became of an approval: over a database, the approval itself."""
 
     @property
@@ -39,8 +39,8 @@ class Standing(Protocol):
     def status(self) -> str: ...
 
 
-class Side(Protocol):
-    async def open(self, bridge: Bridge) -> None: ...
+class Backend(Protocol):
+    async def open(self, bridge: LoopThread) -> None: ...
     async def close(self) -> None: ...
 
     def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
@@ -58,7 +58,7 @@ class Side(Protocol):
     async def number_key(self) -> bytes:
         """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
 
-    def records(self) -> Records | None:
+    def records(self) -> ToolItemStore | None:
         """What a program may keep beside its calls; None where there is no place for it."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
@@ -69,11 +69,11 @@ class Side(Protocol):
         """The name of the tool; empty where it is not known."""
 
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution: ...
-    async def renew(self, approval_id: str, fence: int) -> Standing: ...
-    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing: ...
-    async def abandon(self, approval_id: str, fence: int) -> Standing: ...
-    async def cancel(self, approval_id: str, reason: str) -> Standing: ...
-    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing: ...
+    async def renew(self, approval_id: str, fence: int) -> ApprovalStatus: ...
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> ApprovalStatus: ...
+    async def abandon(self, approval_id: str, fence: int) -> ApprovalStatus: ...
+    async def cancel(self, approval_id: str, reason: str) -> ApprovalStatus: ...
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus: ...
 
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from interlock.app.gate import Execution, preview_of
+from interlock.app.gate import Execution, render_preview
 from interlock.core.approval.discussion import Question
 from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
@@ -18,17 +18,17 @@ from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import MAX_BODY, Pause
-from interlock.runtime.faults import Point
-from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.faults import FaultPoint
+from interlock.runtime.loop_thread import LoopThread
 from interlock.sdk import codec
-from interlock.sdk.codec import Standing, Told
-from interlock.sdk.transport import FOREVER, PATIENCE, Talk, address_of
+from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
+from interlock.sdk.transport import FOREVER, PATIENCE, Transport, parse_server_address
 
-API = 1  # of the server's interface, as `POST /api/runs` names it
-HOLD = 20.0  # seconds that the server holds back an answer
-SLACK = 10.0  # more that it gets before it counts as gone
-BRIEF = 5.0  # seconds of patience for what is only a courtesy to the server
-LISTED = 10_000
+API_VERSION = 1  # of the server's interface, as `POST /api/runs` names it
+LONG_POLL_SECONDS = 20.0  # seconds that the server holds back an answer
+LONG_POLL_MARGIN = 10.0  # more that it gets before it counts as gone
+BEST_EFFORT_TIMEOUT = 5.0  # seconds of patience for what is only a courtesy to the server
+MAX_LISTED = 10_000
 QUESTION = "request_human_input"
 NOT_STARTED = (
     "The tool was not run. If the server took the start after all, the call is shown as unknown once its lease lapsed."
@@ -49,9 +49,9 @@ class Client:
         patience: float = PATIENCE,
         lease_seconds: float = DEFAULT_LEASE / 1000,
         insecure: bool = False,
-        point: Point | None = None,
+        point: FaultPoint | None = None,
     ) -> None:
-        self._talk = Talk(address_of(url, key, insecure=insecure), patience, point)
+        self._talk = Transport(parse_server_address(url, key, insecure=insecure), patience, point)
         self._lease = lease_seconds
         self._cover = secrets.token_bytes(32)  # hides secrets in descriptions
 
@@ -68,10 +68,10 @@ class Client:
         """The description and the preview are made here, where the tool is; the server gets their text."""
         shown = redact(call.args, spec, self._cover)
         described = spec.sentence(shown.value) if spec.describe else ""
-        return codec.proposal(call, spec, described, await preview_of(spec, call))
+        return codec.proposal_json(call, spec, described, await render_preview(spec, call))
 
     async def check_as(self, proposal: Mapping[str, object]) -> Outcome:
-        return codec.outcome_of(await self._talk.post("/api/calls", proposal))
+        return codec.parse_outcome(await self._talk.post("/api/calls", proposal))
 
     async def ask(
         self,
@@ -90,7 +90,7 @@ class Client:
         return await self.ask_as(propose(QUESTION, args, run_id, call_id, **more))
 
     async def ask_as(self, call: ToolCall) -> Outcome:
-        return codec.outcome_of(await self._talk.post("/api/questions", codec.question(call)))
+        return codec.parse_outcome(await self._talk.post("/api/questions", codec.question_json(call)))
 
     async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
         """Goes on by itself when the server was away, for as long as the caller wants.
@@ -101,14 +101,14 @@ class Client:
         deadline = now() + (FOREVER if timeout is None else timeout)
         while True:
             left = max(0.0, deadline - now())
-            hold = min(HOLD, left)
+            hold = min(LONG_POLL_SECONDS, left)
             told = await self._talk.get(
-                f"/api/calls/{_segment(approval_id)}",
+                f"/api/calls/{_path_segment(approval_id)}",
                 {"wait": f"{hold:.3f}"} | ({} if heard is None else {"heard": str(heard)}),
-                answer=hold + SLACK,
-                patience=FOREVER if timeout is None else max(left, BRIEF),
+                answer=hold + LONG_POLL_MARGIN,
+                patience=FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT),
             )
-            outcome = codec.outcome_of(told)
+            outcome = codec.parse_outcome(told)
             if not isinstance(outcome, Waiting) or now() >= deadline:
                 return outcome
             if heard is not None and max(outcome.questions, default=0) > heard:
@@ -121,105 +121,115 @@ class Client:
         """
         now = asyncio.get_running_loop().time
         began = now()
-        body = {"lease_seconds": self._lease, "spec_sha256": codec.afar(spec).sha256 if spec else ""}
-        named = {"idempotency-key": attempt} if attempt else _once()
+        body = {"lease_seconds": self._lease, "spec_sha256": codec.declared_spec(spec).sha256 if spec else ""}
+        named = {"idempotency-key": attempt} if attempt else _idempotency_header()
         told = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
-        execution = codec.execution_of(approval_id, told)
+        execution = codec.parse_execution(approval_id, told)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)
         return execution
 
-    async def renew(self, approval_id: str, fence: int) -> Standing:
+    async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         body = {"fence": fence, "lease_seconds": self._lease}
         told = await self._post(approval_id, "renew", body, patience=self._lease / 3)
-        return codec.standing_of(approval_id, told)
+        return codec.parse_approval_status(approval_id, told)
 
-    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
+    async def finish(
+        self, approval_id: str, fence: int, result: object = None, *, error: str = ""
+    ) -> RemoteApprovalStatus:
         """With `error` the call ended as failed. Told twice is told once."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
-        return codec.standing_of(approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED))
+        return codec.parse_approval_status(
+            approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED)
+        )
 
-    async def abandon(self, approval_id: str, fence: int) -> Standing:
+    async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         """The tool was interrupted: nobody knows how far it came."""
-        told = await self._post(approval_id, "abandon", {"fence": fence}, patience=BRIEF, otherwise=NOT_FINISHED)
-        return codec.standing_of(approval_id, told)
+        told = await self._post(
+            approval_id, "abandon", {"fence": fence}, patience=BEST_EFFORT_TIMEOUT, otherwise=NOT_FINISHED
+        )
+        return codec.parse_approval_status(approval_id, told)
 
-    async def cancel(self, approval_id: str, reason: str = "") -> Standing:
-        told = await self._post(approval_id, "cancel", {"reason": reason[:500]}, headers=_once(), patience=BRIEF)
-        return codec.standing_of(approval_id, told)
+    async def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
+        told = await self._post(
+            approval_id, "cancel", {"reason": reason[:500]}, headers=_idempotency_header(), patience=BEST_EFFORT_TIMEOUT
+        )
+        return codec.parse_approval_status(approval_id, told)
 
     # What people ask about a call
 
     async def questions(self, approval_id: str) -> Sequence[Question]:
         """What people want to know of the agent, and it has not answered; `Waiting.questions` has their numbers."""
-        told = await self._talk.get(f"/api/calls/{_segment(approval_id)}/questions")
+        told = await self._talk.get(f"/api/calls/{_path_segment(approval_id)}/questions")
         return [Question(each["number"], each["by"], each["text"]) for each in told["items"]]
 
-    async def answer(self, approval_id: str, number: int, text: str) -> Standing:
+    async def answer(self, approval_id: str, number: int, text: str) -> RemoteApprovalStatus:
         """Decides nothing; people see it beside the card."""
-        told = await self._post(approval_id, "answer", {"number": number, "text": text}, headers=_once())
-        return codec.standing_of(approval_id, told)
+        told = await self._post(approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header())
+        return codec.parse_approval_status(approval_id, told)
 
     # A person's key
 
-    async def me(self) -> Told:
+    async def me(self) -> ResponseBody:
         """Whose key this is."""
         return await self._talk.get("/api/me")
 
-    async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> Standing:
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> RemoteApprovalStatus:
         """Decides as the person whose key it is; a `reviewer` who is somebody else is refused."""
         name = (await self.me())["name"] if reviewer else ""
         if reviewer != name:
             raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
-        path = f"/api/approvals/{_segment(approval_id)}/decision"
-        told = await self._talk.post(path, codec.decision_json(decision), headers=_once())
-        return codec.standing_of(approval_id, told)
+        path = f"/api/approvals/{_path_segment(approval_id)}/decision"
+        told = await self._talk.post(path, codec.decision_json(decision), headers=_idempotency_header())
+        return codec.parse_approval_status(approval_id, told)
 
     # Runs
 
-    async def open_runs(self, agent: str) -> Sequence[Told]:
+    async def open_runs(self, agent: str) -> Sequence[ResponseBody]:
         """Those that programs with this key hold or held, the newest first."""
         try:
-            items: list[Told] = (await self._talk.get("/api/runs", {"agent": agent}))["items"]
+            items: list[ResponseBody] = (await self._talk.get("/api/runs", {"agent": agent}))["items"]
         except NotFound:
             raise self._other_version("older") from None
         return items
 
-    async def take_up(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> Told:
+    async def take_up(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> ResponseBody:
         """Continues the newest run of this agent whose program is gone; else begins one, unless it has a `run_id`."""
         body = {"agent": agent, "runner": runner, "run_id": run_id, "lease_seconds": self._lease, "gone": list(gone)}
         try:
             told = await self._talk.post("/api/runs", body)
         except NotFound:
             raise self._other_version("older") from None
-        if told.get("api") != API:
+        if told.get("api") != API_VERSION:
             raise self._other_version("newer")
         return told
 
     async def renew_run(self, run_id: str, runner: str) -> None:
         body = {"runner": runner, "lease_seconds": self._lease}
-        await self._talk.post(f"/api/runs/{_segment(run_id)}/renew", body, patience=self._lease / 3)
+        await self._talk.post(f"/api/runs/{_path_segment(run_id)}/renew", body, patience=self._lease / 3)
 
     async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
         """One that is not finished is left for the next start of the program."""
         verb = "close" if finished else "leave"
         with suppress(Conflict, NotFound):
-            await self._talk.post(f"/api/runs/{_segment(run_id)}/{verb}", {"runner": runner}, patience=BRIEF)
+            await self._talk.post(
+                f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, patience=BEST_EFFORT_TIMEOUT
+            )
 
     # Runs that stand still
 
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run. Told twice, the second one counts."""
         body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
-        return codec.pause_of(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
+        return codec.parse_pause(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
 
     async def paused(self, agent: str = "") -> Sequence[Pause]:
         """Without their state, those that wait longest first; at most 10,000."""
         found: list[Pause] = []
         cursor: str | None = ""
-        while cursor is not None and len(found) < LISTED:
+        while cursor is not None and len(found) < MAX_LISTED:
             told = await self._talk.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
-            found += [codec.pause_of(each) for each in told["items"]]
+            found += [codec.parse_pause(each) for each in told["items"]]
             cursor = told["next"]
         return found
 
@@ -242,12 +252,14 @@ class Client:
         while True:
             left = max(0.0, deadline - now())
             named = {"wait": round(hold, 3), "gone": gone, "attempt": secrets.token_hex(8)}
-            patience = FOREVER if timeout is None else max(left, BRIEF)
-            told = await self._talk.post("/api/pauses/claim", body | named, answer=hold + SLACK, patience=patience)
+            patience = FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT)
+            told = await self._talk.post(
+                "/api/pauses/claim", body | named, answer=hold + LONG_POLL_MARGIN, patience=patience
+            )
             gone = [each for each in told["held"] if is_dead(each)][:100]
             if told["items"] or (now() >= deadline and not gone):
-                return [codec.pause_of(each) for each in told["items"]]
-            hold = 0.0 if gone else min(HOLD, left)
+                return [codec.parse_pause(each) for each in told["items"]]
+            hold = 0.0 if gone else min(LONG_POLL_SECONDS, left)
 
     async def renew_pause(self, run_id: str, fence: int) -> None:
         body = {"run_id": run_id, "fence": fence, "lease_seconds": self._lease}
@@ -256,7 +268,7 @@ class Client:
     async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
         """Gives for how many seconds nobody takes it."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
-        seconds: float = (await self._talk.post("/api/pauses/release", body, patience=BRIEF))["seconds"]
+        seconds: float = (await self._talk.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))["seconds"]
         return seconds
 
     async def resumed(self, run_id: str, fence: int) -> bool:
@@ -277,8 +289,8 @@ class Client:
     ) -> None:
         await self.close()
 
-    async def _post(self, approval_id: str, verb: str, body: Mapping[str, object], **how: Any) -> Told:
-        return await self._talk.post(f"/api/calls/{_segment(approval_id)}/{verb}", body, **how)
+    async def _post(self, approval_id: str, verb: str, body: Mapping[str, object], **how: Any) -> ResponseBody:
+        return await self._talk.post(f"/api/calls/{_path_segment(approval_id)}/{verb}", body, **how)
 
     def _other_version(self, which: str) -> Misconfigured:
         return Misconfigured(
@@ -287,11 +299,11 @@ class Client:
         )
 
 
-def _once() -> dict[str, str]:
+def _idempotency_header() -> dict[str, str]:
     return {"idempotency-key": secrets.token_hex(16)}
 
 
-def _segment(name: str) -> str:
+def _path_segment(name: str) -> str:
     """An id as one part of a path: whatever it holds, it leads nowhere else."""
     if not name or not all(char.isalnum() or char in "-_.:" for char in name) or set(name) <= {"."}:
         raise NotFound(f"{name[:100]!r} is not an id.")
@@ -306,7 +318,7 @@ class SyncClient:
 
     def __init__(self, url: str, key: str | None, **options: Any) -> None:
         self._client = Client(url, key, **options)
-        self._bridge = Bridge()
+        self._bridge = LoopThread()
 
     def __repr__(self) -> str:
         return f"Sync{self._client!r}"
@@ -333,25 +345,25 @@ class SyncClient:
     def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
         return self._run(self._client.start(approval_id, spec, attempt=attempt))
 
-    def renew(self, approval_id: str, fence: int) -> Standing:
+    def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         return self._run(self._client.renew(approval_id, fence))
 
-    def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
+    def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> RemoteApprovalStatus:
         return self._run(self._client.finish(approval_id, fence, result, error=error))
 
-    def abandon(self, approval_id: str, fence: int) -> Standing:
+    def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         return self._run(self._client.abandon(approval_id, fence))
 
-    def cancel(self, approval_id: str, reason: str = "") -> Standing:
+    def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
         return self._run(self._client.cancel(approval_id, reason))
 
     def questions(self, approval_id: str) -> Sequence[Question]:
         return self._run(self._client.questions(approval_id))
 
-    def answer(self, approval_id: str, number: int, text: str) -> Standing:
+    def answer(self, approval_id: str, number: int, text: str) -> RemoteApprovalStatus:
         return self._run(self._client.answer(approval_id, number, text))
 
-    def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> Standing:
+    def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> RemoteApprovalStatus:
         return self._run(self._client.decide(approval_id, decision, reviewer))
 
     def close(self) -> None:

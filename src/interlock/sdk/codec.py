@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond
 from interlock.core.errors import (
     AlreadyDecided,
@@ -23,21 +23,21 @@ from interlock.core.errors import (
 )
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.runtime.durations import moment_of, show_duration
+from interlock.runtime.durations import format_duration, parse_rfc3339
 
-Told = Mapping[str, Any]
-MISDIRECTED = "wrong_host"
+ResponseBody = Mapping[str, Any]
+WRONG_HOST = "wrong_host"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RemoteApprovalStatus:
     """What became of an approval, as far as the server says it to an agent."""
 
     id: str
     status: str
 
 
-def outcome_of(told: Told) -> Outcome:
+def parse_outcome(told: ResponseBody) -> Outcome:
     """An outcome that nobody here knows is an error: the call does not run."""
     approval_id, sha256 = told.get("approval_id", ""), told.get("args_sha256", "")
     match told["outcome"]:
@@ -45,7 +45,7 @@ def outcome_of(told: Told) -> Outcome:
             return Proceed(canonical(told["args"]), approval_id, sha256)
         case "waiting":
             until = told.get("until")
-            moment = None if until is None else moment_of(until)
+            moment = None if until is None else parse_rfc3339(until)
             return Waiting(approval_id, told["status"], moment, sha256, tuple(told.get("questions", ())))
         case "refused":
             return Refused(told["reason"], told["status"], approval_id, sha256)
@@ -59,47 +59,47 @@ def outcome_of(told: Told) -> Outcome:
             )
 
 
-def execution_of(approval_id: str, told: Told) -> Execution:
-    until = moment_of(told["lease_until"])
+def parse_execution(approval_id: str, told: ResponseBody) -> Execution:
+    until = parse_rfc3339(told["lease_until"])
     return Execution(approval_id, told["fence"], canonical(told["args"]), told["idempotency_key"], until)
 
 
-def standing_of(approval_id: str, told: Told) -> Standing:
-    return Standing(approval_id, told["status"])
+def parse_approval_status(approval_id: str, told: ResponseBody) -> RemoteApprovalStatus:
+    return RemoteApprovalStatus(approval_id, told["status"])
 
 
-def pause_of(told: Told, state: bytes = b"") -> Pause:
+def parse_pause(told: ResponseBody, state: bytes = b"") -> Pause:
     kept = b64decode(told["state"]) if "state" in told else state
     more = (told["attempts"], told.get("waiting", 0), told.get("runner", ""), told["run_id"])
-    return Pause(told["called"], told["agent"], kept, moment_of(told["paused_at"]), told["fence"], *more)
+    return Pause(told["called"], told["agent"], kept, parse_rfc3339(told["paused_at"]), told["fence"], *more)
 
 
-def error_of(status: int, told: Told) -> Error:
+def parse_error(status: int, told: ResponseBody) -> Error:
     """The error that the door raised; one that only a server has is the nearest that programs know."""
     ids = {name: value for name, value in told.items() if name not in ("error", "message")}
     code, message = told["error"], told["message"]
-    kind = dict(_kinds(Error)).get(code)
+    kind = dict(_error_classes(Error)).get(code)
     if kind is None:
-        return _unknown(status, code)(message, **ids)
+        return _nearest_error_class(status, code)(message, **ids)
     if issubclass(kind, InvalidDecision):
         problems = [Problem(each["pointer"], each["message"]) for each in ids.pop("problems", ())]
         return kind(message, problems, **ids)
     if kind is AlreadyDecided and isinstance(ids.get("decision"), dict):
-        ids["decision"] = {**ids["decision"], "at": moment_of(ids["decision"]["at"])}
+        ids["decision"] = {**ids["decision"], "at": parse_rfc3339(ids["decision"]["at"])}
     return kind(message, **ids)
 
 
-def afar(spec: ToolSpec) -> ToolSpec:
+def declared_spec(spec: ToolSpec) -> ToolSpec:
     """The tool as a server knows it: what only this program can do, describe and preview, is no part of it there."""
     return replace(spec, describe="", preview=None, confirm="", declared=True)
 
 
-def proposal(call: ToolCall, spec: ToolSpec, description: str, preview: str) -> dict[str, object]:
+def proposal_json(call: ToolCall, spec: ToolSpec, description: str, preview: str) -> dict[str, object]:
     return {
         "tool": call.tool,
-        "args": read(call.args),
-        **_of_call(call),
-        **_filled(
+        "args": read_canonical(call.args),
+        **_call_json(call),
+        **_without_empty(
             description=description,
             preview=preview,
             schema=spec.schema,
@@ -111,8 +111,8 @@ def proposal(call: ToolCall, spec: ToolSpec, description: str, preview: str) -> 
     }
 
 
-def question(call: ToolCall) -> dict[str, object]:
-    return {**call.value, **_of_call(call)}
+def question_json(call: ToolCall) -> dict[str, object]:
+    return {**call.value, **_call_json(call)}
 
 
 def decision_json(decision: Decision) -> dict[str, object]:
@@ -126,22 +126,22 @@ def decision_json(decision: Decision) -> dict[str, object]:
     }
     match decision:
         case Edit():
-            said["args"] = read(decision.data)
+            said["args"] = read_canonical(decision.data)
         case Respond(message, answer):
             said |= {"message": message, "answer": answer}
         case Reject(reason):
             said["reason"] = reason or seen.reason
         case Approve():
             pass
-    return _filled(**said)
+    return _without_empty(**said)
 
 
-def _of_call(call: ToolCall) -> dict[str, object]:
+def _call_json(call: ToolCall) -> dict[str, object]:
     return {
         "run_id": call.run_id,
         "call_id": call.call_id,
         "setting": call.setting,
-        **_filled(
+        **_without_empty(
             switch=call.switch,
             thread_id=call.thread_id,
             agent=call.agent,
@@ -149,12 +149,12 @@ def _of_call(call: ToolCall) -> dict[str, object]:
             initiated_by=call.requester,
             priority=call.priority,
             agent_says=call.agent_says,
-            expires_in="" if call.expires_in is None else show_duration(call.expires_in),
+            expires_in="" if call.expires_in is None else format_duration(call.expires_in),
         ),
     }
 
 
-def _filled(**fields: object) -> dict[str, object]:
+def _without_empty(**fields: object) -> dict[str, object]:
     """Without what is not said; a false or empty answer is said."""
     unsaid = (None, "", (), False)
     return {
@@ -162,15 +162,15 @@ def _filled(**fields: object) -> dict[str, object]:
     }
 
 
-def _kinds(kind: type[Error]) -> Iterator[tuple[str, type[Error]]]:
+def _error_classes(kind: type[Error]) -> Iterator[tuple[str, type[Error]]]:
     yield kind.code, kind
     for each in kind.__subclasses__():
         if each.__module__ == Error.__module__:
-            yield from _kinds(each)
+            yield from _error_classes(each)
 
 
-def _unknown(status: int, code: str) -> type[Error]:
-    if code == MISDIRECTED:
+def _nearest_error_class(status: int, code: str) -> type[Error]:
+    if code == WRONG_HOST:
         return Misconfigured
     if status >= 500:
         return StoreUnavailable

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from interlock.app.bootstrap import Parts, Toggles
+from interlock.app.bootstrap import AppServices, Toggles
 from interlock.app.gate import Execution
-from interlock.app.runs import Holder, Runs
+from interlock.app.runs import RunHolder, RunService
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
@@ -21,39 +21,39 @@ from interlock.core.errors import Error, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
-from interlock.core.ports import Records
-from interlock.policy.file import read_policy
-from interlock.policy.own_file import OwnPolicy, StalePolicy
-from interlock.runtime.loop_thread import Bridge
+from interlock.core.ports import ToolItemStore
+from interlock.policy.file import read_policy_file
+from interlock.policy.own_file import ConfiguredPolicy, StalePolicy
+from interlock.runtime.loop_thread import LoopThread
 from interlock.runtime.process_identity import is_dead
-from interlock.sdk.backend import GAVE_UP, Program
-from interlock.storage.tables.pauses import Holder as Resumer
-from interlock.storage.tables.pauses import Whose
+from interlock.sdk.backend import GAVE_UP, ProgramIdentity
+from interlock.storage.tables.pauses import LeaseHolder as Resumer
+from interlock.storage.tables.pauses import PauseScope
 
-FOLLOW_EVERY = 1.0  # seconds
-Policy = str | Path | Mapping[str, Any] | None
-Work = Coroutine[Any, Any, Approval]
+POLICY_POLL = 1.0  # seconds
+PolicyOption = str | Path | Mapping[str, Any] | None
+ApprovalCoroutine = Coroutine[Any, Any, Approval]
 APPLY = ("changed", "always")
 
 
-class Embedded:
+class EmbeddedBackend:
     """The verbs hand on the door's own coroutine: one more would be felt."""
 
-    def __init__(self, parts: Parts, program: Program, policy: Policy, toggles: Toggles) -> None:
+    def __init__(self, parts: AppServices, program: ProgramIdentity, policy: PolicyOption, toggles: Toggles) -> None:
         self._parts = replace(parts, gate=parts.gate.outside())
         self._program = program
         self._policy = policy
-        self._own: OwnPolicy | None = None
+        self._own: ConfiguredPolicy | None = None
         self._stale: StalePolicy | None = None
         self._toggles = dict(toggles)
-        self._runs = Runs(parts.store, parts.clock, is_dead)
-        self._holder = Holder(program.workspace, program.agent, program.runner, program.lease)
+        self._runs = RunService(parts.store, parts.clock, is_dead)
+        self._holder = RunHolder(program.workspace, program.agent, program.runner, program.lease)
 
-    async def open(self, bridge: Bridge) -> None:
+    async def open(self, bridge: LoopThread) -> None:
         """Opens the database and puts the policy in force, unless it was and another replaced it."""
         await self._parts.store.open()
         await self._parts.store.state()
-        program, self._own = self._program, _own_policy(self._policy)
+        program, self._own = self._program, _read_policy_option(self._policy)
         self._tell(await self._parts.apply_policy(program.workspace, self._own, program.user, self._toggles))
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Embedded:
     async def number_key(self) -> bytes:
         return await self._parts.store.secret_key(self._program.workspace)
 
-    def records(self) -> Records:
+    def records(self) -> ToolItemStore:
         return self._parts.store.records(self._program.workspace)
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
@@ -105,16 +105,16 @@ class Embedded:
         program, sha256 = self._program, spec.sha256 if spec else ""
         return self._parts.gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
 
-    def renew(self, approval_id: str, fence: int) -> Work:
+    def renew(self, approval_id: str, fence: int) -> ApprovalCoroutine:
         return self._parts.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
 
-    def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Work:
+    def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> ApprovalCoroutine:
         return self._parts.gate.finish(self._program.workspace, approval_id, fence, ok=ok, payload=payload)
 
-    def abandon(self, approval_id: str, fence: int) -> Work:
+    def abandon(self, approval_id: str, fence: int) -> ApprovalCoroutine:
         return self._parts.gate.abandon(self._program.workspace, approval_id, fence)
 
-    def cancel(self, approval_id: str, reason: str) -> Work:
+    def cancel(self, approval_id: str, reason: str) -> ApprovalCoroutine:
         program = self._program
         return self._parts.gate.cancel(program.workspace, approval_id, f"agent:{program.agent}", reason)
 
@@ -151,13 +151,13 @@ class Embedded:
             if known is not None and known.status == "pending":
                 await self.cancel(known.id, GAVE_UP)
 
-    def _whose(self, agent: str) -> Whose:
-        return Whose(self._program.workspace, agent)
+    def _whose(self, agent: str) -> PauseScope:
+        return PauseScope(self._program.workspace, agent)
 
     async def _follow(self) -> None:
         """A policy that somebody else put in force holds here within a second."""
         while True:
-            await asyncio.sleep(FOLLOW_EVERY)
+            await asyncio.sleep(POLICY_POLL)
             with suppress(Error):  # a policy that does not load here leaves the one in force that does
                 self._tell(await self._parts.follow_policy(self._program.workspace, self._toggles, self._own))
 
@@ -168,7 +168,7 @@ class Embedded:
         self._stale = stale
 
 
-def _own_policy(policy: Policy) -> OwnPolicy | None:
+def _read_policy_option(policy: PolicyOption) -> ConfiguredPolicy | None:
     """A path, the text itself where it holds a line break, the content, or `{"file": …, "apply": …}`."""
     match policy:
         case None:
@@ -177,10 +177,10 @@ def _own_policy(policy: Policy) -> OwnPolicy | None:
             apply = more.pop("apply", "changed")
             if more or apply not in APPLY:
                 raise Misconfigured('policy= is {"file": PATH, "apply": "changed" or "always"}, or the policy itself.')
-            return OwnPolicy(read_policy(Path(file)), str(file), always=apply == "always")
+            return ConfiguredPolicy(read_policy_file(Path(file)), str(file), always=apply == "always")
         case Mapping():
-            return OwnPolicy(json.dumps(dict(policy)), "policy=", is_file=False)
+            return ConfiguredPolicy(json.dumps(dict(policy)), "policy=", is_file=False)
         case str() if "\n" in policy:
-            return OwnPolicy(policy, "policy=", is_file=False)
+            return ConfiguredPolicy(policy, "policy=", is_file=False)
         case file:
-            return OwnPolicy(read_policy(Path(file)), str(file))
+            return ConfiguredPolicy(read_policy_file(Path(file)), str(file))

@@ -12,12 +12,12 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from interlock.core.call import ToolSpec
-from interlock.core.canonical import canonical, read
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import InvalidRequest, Misconfigured
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionTool:
     body: Callable[..., Any]
     spec: ToolSpec
     signature: inspect.Signature
@@ -34,12 +34,12 @@ class Function:
         try:
             value = self.arguments.validate_python(bound.arguments)
         except ValidationError as error:
-            raise InvalidRequest(f"{self.spec.name}: {_first(error)}") from None
+            raise InvalidRequest(f"{self.spec.name}: {_first_problem(error)}") from None
         return cast(dict[str, Any], self.arguments.dump_python(value, mode="json", warnings=False))
 
     def unpack(self, args: bytes) -> dict[str, Any]:
         """What was approved, as the types that the function asks for."""
-        return cast(dict[str, Any], self.arguments.validate_python(read(args)))
+        return cast(dict[str, Any], self.arguments.validate_python(read_canonical(args)))
 
     def result_of(self, value: object) -> object:
         """A result that was stored, as the type that the function gives, where that can be had."""
@@ -51,7 +51,7 @@ class Function:
             return value
 
 
-def function_of(body: Callable[..., Any], name: str = "", **options: Any) -> Function:
+def make_function_tool(body: Callable[..., Any], name: str = "", **options: Any) -> FunctionTool:
     label = name or getattr(body, "__name__", type(body).__name__)
     signature = inspect.signature(body)
     hints = get_type_hints(body, include_extras=True)
@@ -65,7 +65,7 @@ def function_of(body: Callable[..., Any], name: str = "", **options: Any) -> Fun
     returned = hints.get("return", Any)
     returns = None if returned in (Any, None, type(None)) else TypeAdapter(returned)
     spec = ToolSpec(label, schema=schema, **options)
-    return Function(body, spec, signature, arguments, returns)
+    return FunctionTool(body, spec, signature, arguments, returns)
 
 
 def stored_result(value: object) -> bytes:
@@ -85,7 +85,7 @@ def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -
     return Required[hint] if parameter.default is parameter.empty else NotRequired[hint]
 
 
-def _first(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"])) or "arguments"
     return f"{place}: {first['msg']}."

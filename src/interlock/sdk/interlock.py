@@ -16,30 +16,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from interlock.app.bootstrap import approval_link, os_user, wire
+from interlock.app.bootstrap import approval_link, build_services, os_user
 from interlock.app.gate import Execution
 from interlock.config.load import fault_plan
 from interlock.core.approval.execute import DEFAULT_LEASE
-from interlock.core.call import QUESTION, ToolCall, ToolSpec, propose
+from interlock.core.call import QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Outcome, Waiting
 from interlock.runtime import faults
 from interlock.runtime.durations import parse_duration
-from interlock.runtime.faults import Point
+from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import check_schema
-from interlock.runtime.loop_thread import Bridge
-from interlock.runtime.process_identity import this_runner
-from interlock.sdk.agent import Agent, carried_out, carried_out_sync
-from interlock.sdk.backend import Program, Side, Standing
+from interlock.runtime.loop_thread import LoopThread
+from interlock.runtime.process_identity import make_runner_id
+from interlock.sdk.agent import Agent, execute, execute_sync
+from interlock.sdk.backend import ApprovalStatus, Backend, ProgramIdentity
 from interlock.sdk.client import Client
-from interlock.sdk.embedded import Embedded
-from interlock.sdk.functions import Function, function_of, stored_result
-from interlock.sdk.remote import Remote
-from interlock.sdk.session import Known, Live, not_run
+from interlock.sdk.embedded import EmbeddedBackend
+from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
+from interlock.sdk.remote import RemoteBackend
+from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
 
-ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
+ASK = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
 
 
 class Interlock:
@@ -69,16 +69,16 @@ class Interlock:
         A server's address needs a `key`; its own policy counts. `insecure` allows http:// to another machine.
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
-        self.program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
+        self.program = ProgramIdentity(workspace, name, user or os_user(), make_runner_id(), int(lease_seconds * 1000))
         self.link = approval_link(url, workspace)
-        self._point = faults.plan(fault_plan())
-        options = Options(policy, tool_approvals, retention, key, insecure)
-        self._side: Side = side_of(url, self.program, options, self._point)
+        self._point = faults.parse_fault_plan(fault_plan())
+        options = BackendOptions(policy, tool_approvals, retention, key, insecure)
+        self._side: Backend = make_backend(url, self.program, options, self._point)
         self._run_id = run_id
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
-        self._bridge: Bridge | None = None
-        self._live: Live | None = None
+        self._bridge: LoopThread | None = None
+        self._live: RunSession | None = None
 
     # Tools
 
@@ -106,14 +106,14 @@ class Interlock:
             "decisions": tuple(decisions),
         }
         if body is None:
-            return lambda function: self._gated(function_of(function, name, **options))
-        return self._gated(function_of(body, name, **options))
+            return lambda function: self._gated(make_function_tool(function, name, **options))
+        return self._gated(make_function_tool(body, name, **options))
 
     def execution(self) -> Execution | None:
         """Inside a tool: which call is running, with its idempotency key. None inside a read."""
         return self._live.current() if self._live else None
 
-    def _gated(self, function: Function) -> Callable[..., Any]:
+    def _gated(self, function: FunctionTool) -> Callable[..., Any]:
         self._specs[function.spec.name] = function.spec
         if inspect.iscoroutinefunction(function.body):
 
@@ -129,31 +129,33 @@ class Interlock:
 
         return call_sync
 
-    async def _call(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    async def _call(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         live = await self._opened()
         decided = await self._decided(live, function, args, kwargs)
-        if isinstance(decided, Known):
+        if isinstance(decided, CachedResult):
             return function.result_of(decided.result)
         body = self._effect_async(function)
-        return await carried_out(live, decided, function.spec, lambda: body(**function.unpack(decided.args)))
+        return await execute(live, decided, function.spec, lambda: body(**function.unpack(decided.args)))
 
-    def _call_sync(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _call_sync(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         live, bridge = self.open(), self.bridge
         decided = bridge.run(self._decided(live, function, args, kwargs))
-        if isinstance(decided, Known):
+        if isinstance(decided, CachedResult):
             return function.result_of(decided.result)
         body = self._effect(function)
-        return carried_out_sync(live, decided, function.spec, lambda: body(**function.unpack(decided.args)), bridge)
+        return execute_sync(live, decided, function.spec, lambda: body(**function.unpack(decided.args)), bridge)
 
-    async def _decided(self, live: Live, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    async def _decided(
+        self, live: RunSession, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
         call = await live.proposed(function.spec, function.bind(args, kwargs))
         return await live.settled(call, function.spec)
 
-    def _effect(self, function: Function) -> Callable[..., Any]:
-        return faults.around(self._point, "the tool", function.body)
+    def _effect(self, function: FunctionTool) -> Callable[..., Any]:
+        return faults.with_fault_points(self._point, "the tool", function.body)
 
-    def _effect_async(self, function: Function) -> Callable[..., Any]:
-        return faults.around_async(self._point, "the tool", function.body)
+    def _effect_async(self, function: FunctionTool) -> Callable[..., Any]:
+        return faults.with_fault_points_async(self._point, "the tool", function.body)
 
     # Agents of frameworks
 
@@ -188,7 +190,7 @@ class Interlock:
             outcome = await live.waited(outcome.approval_id)
         if isinstance(outcome, Answered):
             return outcome.message
-        raise not_run(outcome, QUESTION)
+        raise to_not_run_error(outcome, QUESTION_TOOL)
 
     # The doors, for those who drive the loop themselves
 
@@ -197,7 +199,7 @@ class Interlock:
         await self._opened()
         if spec is not None:
             self._specs[spec.name] = spec
-        return await self._side.check(_proposed(call), self._spec(call.tool))
+        return await self._side.check(_normalize_call(call), self._spec(call.tool))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         await self._opened()
@@ -207,21 +209,21 @@ class Interlock:
         await self._opened()
         return await self._side.start(approval_id, self._specs.get(await self._side.tool_of(approval_id)))
 
-    async def renew(self, approval_id: str, fence: int) -> Standing:
+    async def renew(self, approval_id: str, fence: int) -> ApprovalStatus:
         await self._opened()
         return await self._side.renew(approval_id, fence)
 
-    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
+    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> ApprovalStatus:
         """With `error` the call ended as failed."""
         await self._opened()
         payload = Payload(error=error) if error else Payload(result=stored_result(result))
         return await self._side.finish(approval_id, fence, ok=not error, payload=payload)
 
-    async def cancel(self, approval_id: str, reason: str = "") -> Standing:
+    async def cancel(self, approval_id: str, reason: str = "") -> ApprovalStatus:
         await self._opened()
         return await self._side.cancel(approval_id, reason)
 
-    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing:
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus:
         """Decides as a person: whoever holds the database says who that is; a server knows by the key."""
         if self._bridge is None:
             await asyncio.to_thread(self._reach_alone)
@@ -232,7 +234,7 @@ class Interlock:
 
     # Opening and closing
 
-    def open(self) -> Live:
+    def open(self) -> RunSession:
         """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
         with self._opening:
             if self._live is None:
@@ -249,10 +251,10 @@ class Interlock:
         bridge.run(self._close(live, finished=finished))
         bridge.close()
 
-    def _reach(self) -> Bridge:
+    def _reach(self) -> LoopThread:
         """Gets hold of the other side, without a run."""
         if self._bridge is None:
-            bridge = Bridge()
+            bridge = LoopThread()
             try:
                 bridge.run(self._side.open(bridge))
             except BaseException:
@@ -266,8 +268,8 @@ class Interlock:
         with self._opening:
             self._reach()
 
-    def _begun(self, bridge: Bridge) -> Live:
-        live = Live(self._side, self.program, self._run_id)
+    def _begun(self, bridge: LoopThread) -> RunSession:
+        live = RunSession(self._side, self.program, self._run_id)
         try:
             bridge.run(live.open())
         except BaseException:
@@ -278,12 +280,12 @@ class Interlock:
             raise
         return live
 
-    async def _opened(self) -> Live:
+    async def _opened(self) -> RunSession:
         if self._live is not None:
             return self._live
         return await asyncio.to_thread(self.open)
 
-    async def _close(self, live: Live | None, *, finished: bool) -> None:
+    async def _close(self, live: RunSession | None, *, finished: bool) -> None:
         if live is not None:
             await live.close(finished=finished)
         await self._side.close()
@@ -293,7 +295,7 @@ class Interlock:
         return self._live is not None
 
     @property
-    def bridge(self) -> Bridge:
+    def bridge(self) -> LoopThread:
         assert self._bridge is not None  # noqa: S101  `open` has just made it
         return self._bridge
 
@@ -320,7 +322,7 @@ class Interlock:
         await asyncio.to_thread(functools.partial(self.close, finished=_is_finished(error)))
 
 
-def _proposed(call: ToolCall) -> ToolCall:
+def _normalize_call(call: ToolCall) -> ToolCall:
     """A ToolCall that was put together by hand, with a mapping as arguments, is checked like any other."""
     fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call) if each.compare}
     return call if isinstance(fields["args"], bytes) else propose(**fields)
@@ -333,7 +335,7 @@ def _is_finished(error: BaseException | None) -> bool:
     return error is None or isinstance(error, KeyboardInterrupt | asyncio.CancelledError | NotRun)
 
 
-ELSEWHERE = {
+NOT_WITH_SERVER = {
     "policy": "its own policy counts. Put it in force there (interlock policy put FILE).",
     "tool_approvals": "set it there, under agents: in interlock.yaml.",
     "retention": "it erases by its own storage.retention, in interlock.yaml.",
@@ -341,7 +343,7 @@ ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BackendOptions:
     """What was given; None or empty is not given."""
 
     policy: str | Path | Mapping[str, Any] | None = None
@@ -351,27 +353,27 @@ class Options:
     insecure: bool = False
 
 
-def side_of(url: str, program: Program, options: Options, point: Point | None) -> Side:
+def make_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
     match url.partition("://")[0].lower():
         case "http" | "https":
-            return _server(url, program, options, point)
+            return _remote_backend(url, program, options, point)
         case _:
-            return _database(url, program, options, point)
+            return _embedded_backend(url, program, options, point)
 
 
-def _server(url: str, program: Program, options: Options, point: Point | None) -> Side:
-    for name, where in ELSEWHERE.items():
+def _remote_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
+    for name, where in NOT_WITH_SERVER.items():
         if getattr(options, name) is not None:
             raise Misconfigured(f"{name}= does not go with a server: {where}")
     if program.workspace != "default":
         raise Misconfigured("workspace= does not go with a server: a key belongs to one workspace, and leads there.")
     lease = program.lease / 1000
-    return Remote(Client(url, options.key, lease_seconds=lease, insecure=options.insecure, point=point), program)
+    return RemoteBackend(Client(url, options.key, lease_seconds=lease, insecure=options.insecure, point=point), program)
 
 
-def _database(url: str, program: Program, options: Options, point: Point | None) -> Side:
+def _embedded_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
     if options.key is not None:
         raise Misconfigured("key= goes with a server's address, such as https://interlock.example alone.")
     kept_for = None if options.retention is None else parse_duration(options.retention)
     toggles = {program.agent: dict(options.tool_approvals or {})}
-    return Embedded(wire(url, point=point, retention=kept_for), program, options.policy, toggles)
+    return EmbeddedBackend(build_services(url, point=point, retention=kept_for), program, options.policy, toggles)

@@ -10,35 +10,35 @@ from typing import Any, TypeVar
 
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.canonical import MAX_BYTES, read
+from interlock.core.canonical import MAX_BYTES, read_canonical
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pause import Pause
-from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.loop_thread import LoopThread
 from interlock.runtime.process_identity import is_dead
-from interlock.sdk.backend import GAVE_UP, Program
-from interlock.sdk.client import BRIEF, Client
-from interlock.sdk.codec import Standing
+from interlock.sdk.backend import GAVE_UP, ProgramIdentity
+from interlock.sdk.client import BEST_EFFORT_TIMEOUT, Client
+from interlock.sdk.codec import RemoteApprovalStatus
 
 T = TypeVar("T")
-NOTED = 10_000  # calls of which it is known to which tool they belong
-ROOM = 1_024  # bytes of a message beside the result
+MAX_TOOL_NAMES = 10_000  # calls of which it is known to which tool they belong
+ENVELOPE_BYTES = 1_024  # bytes of a message beside the result
 CLOSED = "This Interlock was closed meanwhile. Nothing was run."
-SHOWN = 2_000  # characters of a result that is too large to be sent
+MAX_SHOWN = 2_000  # characters of a result that is too large to be sent
 
 
-class Remote:
-    def __init__(self, client: Client, program: Program) -> None:
+class RemoteBackend:
+    def __init__(self, client: Client, program: ProgramIdentity) -> None:
         self._client = client
         self._program = program
-        self._bridge: Bridge | None = None
+        self._bridge: LoopThread | None = None
         self._tasks: set[asyncio.Task[Any] | None] = set()
         self._key = b""
         self._tools: dict[str, str] = {}
 
-    async def open(self, bridge: Bridge) -> None:
+    async def open(self, bridge: LoopThread) -> None:
         """The first request shows whether the server is there."""
         self._bridge = bridge
 
@@ -106,21 +106,21 @@ class Remote:
         self._tools.pop(approval_id, None)
         return await self._over(self._client.start(approval_id, spec))
 
-    async def renew(self, approval_id: str, fence: int) -> Standing:
+    async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         return await self._over(self._client.renew(approval_id, fence))
 
-    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing:
-        result = _fitting(payload.result) if ok else None
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> RemoteApprovalStatus:
+        result = _bound_result(payload.result) if ok else None
         error = "" if ok else payload.error or "It failed."
         return await self._over(self._client.finish(approval_id, fence, result, error=error))
 
-    async def abandon(self, approval_id: str, fence: int) -> Standing:
+    async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         return await self._over(self._client.abandon(approval_id, fence))
 
-    async def cancel(self, approval_id: str, reason: str) -> Standing:
+    async def cancel(self, approval_id: str, reason: str) -> RemoteApprovalStatus:
         return await self._over(self._client.cancel(approval_id, reason))
 
-    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing:
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> RemoteApprovalStatus:
         """Who decides is whose key it is; the server does not take anybody's word for it."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
         return await self._over(self._client.decide(approval_id, decision, name))
@@ -146,7 +146,7 @@ class Remote:
             return await self._over(claim())
         except asyncio.CancelledError:
             if closed.running():
-                await asyncio.wait({asyncio.wrap_future(closed)}, timeout=BRIEF)
+                await asyncio.wait({asyncio.wrap_future(closed)}, timeout=BEST_EFFORT_TIMEOUT)
             raise
 
     async def renew_pause(self, agent: str, run_id: str, fence: int) -> None:
@@ -161,7 +161,7 @@ class Remote:
     async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
         """Given up before the server said what it made of it: nobody shall approve what nobody will run."""
         with suppress(Error, TimeoutError):
-            async with asyncio.timeout(BRIEF):
+            async with asyncio.timeout(BEST_EFFORT_TIMEOUT):
                 outcome = await proposing
                 if isinstance(outcome, Waiting):
                     await self.cancel(outcome.approval_id, GAVE_UP)
@@ -171,7 +171,7 @@ class Remote:
         return [run["runner"] for run in runs if is_dead(run["runner"])]
 
     def _note(self, approval_id: str, tool: str) -> None:
-        if len(self._tools) >= NOTED:
+        if len(self._tools) >= MAX_TOOL_NAMES:
             del self._tools[next(iter(self._tools))]
         if approval_id:
             self._tools[approval_id] = tool
@@ -198,8 +198,8 @@ class Remote:
             self._tasks.discard(task)
 
 
-def _fitting(result: bytes | None) -> object:
+def _bound_result(result: bytes | None) -> object:
     """What is too large to be sent is described: that the tool succeeded must not be lost with it."""
-    if result is None or len(result) <= MAX_BYTES - ROOM:
-        return None if result is None else read(result)
-    return f"{result[:SHOWN].decode('utf-8', 'ignore')}… ({len(result):,} bytes, too large to be sent)"
+    if result is None or len(result) <= MAX_BYTES - ENVELOPE_BYTES:
+        return None if result is None else read_canonical(result)
+    return f"{result[:MAX_SHOWN].decode('utf-8', 'ignore')}… ({len(result):,} bytes, too large to be sent)"

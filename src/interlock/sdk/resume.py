@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from interlock.core.errors import Error, StoreUnavailable
-from interlock.core.pause import Pause, delay
-from interlock.sdk.session import Live
+from interlock.core.pause import Pause, retry_delay
+from interlock.sdk.session import RunSession
 
 
-class Resuming:
+class RunResumer:
     def __init__(
         self,
-        live: Live,
+        live: RunSession,
         agent: str,
         short: Callable[[str], str],
         resume: Callable[[Pause], Awaitable[object]],
@@ -30,7 +30,7 @@ class Resuming:
         self._troubles = 0  # times that the other side could not be reached, one after the other
 
     async def run(self, stop: asyncio.Event) -> None:
-        stopping = asyncio.ensure_future(_stopped(stop))
+        stopping = asyncio.ensure_future(_wait_stopped(stop))
         try:
             while not stop.is_set():
                 if len(self._running) >= self._at_once:
@@ -66,7 +66,7 @@ class Resuming:
                 await asyncio.gather(waiting, return_exceptions=True)
 
     async def _rest(self, error: Error, stopping: asyncio.Future[None]) -> None:
-        seconds = delay(self._troubles) / 1000
+        seconds = retry_delay(self._troubles) / 1000
         _logger().warning("Paused runs cannot be looked at (%s). Tried again in %.0f s.", error.code, seconds)
         await asyncio.wait({stopping}, timeout=seconds)
 
@@ -96,7 +96,7 @@ class Resuming:
         _logger().debug("Where it came from:", exc_info=error)
 
 
-async def _stopped(stop: asyncio.Event) -> None:
+async def _wait_stopped(stop: asyncio.Event) -> None:
     await stop.wait()
 
 

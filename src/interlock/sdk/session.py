@@ -25,14 +25,14 @@ from interlock.core.errors import (
     NotRun,
 )
 from interlock.core.ledger.event import Payload
-from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
-from interlock.sdk.backend import GAVE_UP, Program, Side
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, refusal_message
+from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
 
-FROZEN_PAUSE = 1.0  # seconds between two starts of a call that is frozen
+FROZEN_RETRY_SECONDS = 1.0  # seconds between two starts of a call that is frozen
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class Runnable:
     """A call that may run now, with exactly these arguments; without an execution it is an allowed read."""
 
     args: bytes
@@ -40,14 +40,14 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedResult:
     """A call that succeeded before, in this run or in the program that it continues."""
 
     result: object
 
 
-class Live:
-    def __init__(self, side: Side, program: Program, run_id: str | None) -> None:
+class RunSession:
+    def __init__(self, side: Backend, program: ProgramIdentity, run_id: str | None) -> None:
         self.side = side
         self.program = program
         self.run_id = run_id or ""
@@ -94,7 +94,7 @@ class Live:
         )
         return await self._numbered(call, spec)
 
-    async def settled(self, call: ToolCall, spec: ToolSpec) -> Go | Known:
+    async def settled(self, call: ToolCall, spec: ToolSpec) -> Runnable | CachedResult:
         """Waits for people as long as it takes; raises NotRun when the call must not or need not run."""
         outcome = await self.side.check(call, spec)
         while isinstance(outcome, Finished) and outcome.status == "failed":
@@ -104,7 +104,7 @@ class Live:
         while True:
             match outcome:
                 case Proceed(args, ""):
-                    return Go(args)
+                    return Runnable(args)
                 case Proceed(_, approval_id):
                     if go := await self._started(approval_id, spec):
                         return go
@@ -112,33 +112,33 @@ class Live:
                 case Waiting(approval_id):
                     outcome = await self.waited(approval_id)
                 case Finished("succeeded", result):
-                    return Known(result)
+                    return CachedResult(result)
                 case _:
-                    raise not_run(outcome, call.tool)
+                    raise to_not_run_error(outcome, call.tool)
 
-    async def _started(self, approval_id: str, spec: ToolSpec) -> Go | None:
+    async def _started(self, approval_id: str, spec: ToolSpec) -> Runnable | None:
         """None where something comes of it that is waited for: another start, a release, or a no of the policy."""
         try:
             started = await self.side.start(approval_id, spec)
         except Frozen:
-            await asyncio.sleep(FROZEN_PAUSE)
+            await asyncio.sleep(FROZEN_RETRY_SECONDS)
         except (AlreadyStarted, DeniedNow, LeaseLost):
             pass
         else:
-            return Go(started.args, started)
+            return Runnable(started.args, started)
         return None
 
-    async def begun(self, call: ToolCall, spec: ToolSpec) -> Go | Outcome:
+    async def begun(self, call: ToolCall, spec: ToolSpec) -> Runnable | Outcome:
         """Waits for nobody but another process that runs this very call; a Go has to be carried out, and once."""
         outcome = await self.side.check(call, spec)
         while True:
             match outcome:
                 case Proceed(args, ""):
-                    return Go(args)
+                    return Runnable(args)
                 case Proceed(_, approval_id):
                     try:
                         started = await self.side.start(approval_id, spec)
-                        return Go(started.args, started)
+                        return Runnable(started.args, started)
                     except Frozen:
                         return Waiting(approval_id, "approved")
                     except (AlreadyStarted, DeniedNow, LeaseLost):
@@ -148,10 +148,10 @@ class Live:
                 case _:
                     return outcome
 
-    async def succeeded(self, go: Go, result: bytes) -> None:
+    async def succeeded(self, go: Runnable, result: bytes) -> None:
         await self._finish(go, Payload(result=result), ok=True)
 
-    async def failed(self, go: Go, spec: ToolSpec, error: Exception) -> None:
+    async def failed(self, go: Runnable, spec: ToolSpec, error: Exception) -> None:
         """Keeps the error in words, without the secrets that the tool was given."""
         words = f"{type(error).__name__}: {error}"
         for secret in secret_texts(go.args, spec):
@@ -159,7 +159,7 @@ class Live:
         plain = words[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
         await self._finish(go, Payload(error=plain), ok=False)
 
-    async def interrupted(self, go: Go) -> None:
+    async def interrupted(self, go: Runnable) -> None:
         """Stopped inside the tool: nobody knows how far it came, and the record says so."""
         if go.execution is not None:
             self._left_unknown = True
@@ -167,7 +167,7 @@ class Live:
                 await self.side.abandon(go.execution.approval_id, go.execution.fence)
 
     @contextmanager
-    def running(self, go: Go) -> Iterator[None]:
+    def running(self, go: Runnable) -> Iterator[None]:
         """While the tool runs its lease is renewed, and `current` knows of it."""
         token = self._current.set(go.execution)
         if go.execution is not None:
@@ -208,7 +208,7 @@ class Live:
                 await self.side.cancel(approval_id, GAVE_UP)
             raise
 
-    async def _finish(self, go: Go, payload: Payload, *, ok: bool) -> None:
+    async def _finish(self, go: Runnable, payload: Payload, *, ok: bool) -> None:
         execution = go.execution
         if execution is None:
             return
@@ -232,13 +232,13 @@ class Live:
                     raise error
 
 
-def not_run(outcome: Outcome, tool: str) -> NotRun:
+def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
     """What the program is told instead of a result."""
     match outcome:
         case Refused():
             ids = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
             message = f"{tool} was not run ({outcome.status}): {outcome.reason}"
-            return CallRefused(message, declined(outcome, tool), status_of_call=outcome.status, **ids)
+            return CallRefused(message, refusal_message(outcome, tool), status_of_call=outcome.status, **ids)
         case Answered(said, approval_id):
             told = said if isinstance(said, str) else {"answer": said}
             return CallAnswered(f"{tool} was not run; a person answered: {said}", told, approval_id=approval_id)

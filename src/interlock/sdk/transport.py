@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.runtime.faults import Point, around_async
-from interlock.sdk.codec import Told, error_of
+from interlock.runtime.faults import FaultPoint, with_fault_points_async
+from interlock.sdk.codec import ResponseBody, parse_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,27 +20,27 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 PATIENCE = 60.0  # seconds without an answer after which a server counts as gone
-FIRST = 5.0  # the same before its first answer: a wrong address should show soon
-LONGEST_PAUSE = 2.0  # seconds between two attempts, so that all go on soon after a restart
-ANSWER = 30.0  # seconds for an answer to begin
+FIRST_RESPONSE_TIMEOUT = 5.0  # the same before its first answer: a wrong address should show soon
+MAX_BACKOFF = 2.0  # seconds between two attempts, so that all go on soon after a restart
+RESPONSE_TIMEOUT = 30.0  # seconds for an answer to begin
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
-WORKED_OUT = "in_progress"  # the same request, sent before, is not answered yet
-AWAY = frozenset({502, 503, 504})  # of the server, or of a proxy that cannot reach it
+IN_PROGRESS = "in_progress"  # the same request, sent before, is not answered yet
+UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # of the server, or of a proxy that cannot reach it
 
 
-class Talk:
-    def __init__(self, address: Address, patience: float = PATIENCE, point: Point | None = None) -> None:
+class Transport:
+    def __init__(self, address: ServerAddress, patience: float = PATIENCE, point: FaultPoint | None = None) -> None:
         self.address = address
         self._patience = patience
         self._heard = False
         self._http: httpx2.AsyncClient | None = None
-        self._exchange = around_async(point, "the server", self._exchanged)
+        self._exchange = with_fault_points_async(point, "the server", self._exchanged)
 
-    async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> Told:
+    async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> ResponseBody:
         return await self._say("GET", path, params=params, **how)
 
-    async def post(self, path: str, body: Mapping[str, object], *, most: int = MAX_BYTES, **how: Any) -> Told:
+    async def post(self, path: str, body: Mapping[str, object], *, most: int = MAX_BYTES, **how: Any) -> ResponseBody:
         return await self._say("POST", path, content=canonical(body, most), **how)
 
     async def close(self) -> None:
@@ -50,52 +50,58 @@ class Talk:
 
     async def _say(
         self, method: str, path: str, *, patience: float | None = None, otherwise: str = NOTHING_RAN, **what: Any
-    ) -> Told:
+    ) -> ResponseBody:
         """`otherwise` says what it means if the answer never comes."""
         now = asyncio.get_running_loop().time
         began, attempt = now(), 0
         while True:
             try:
-                told: Told = await self._exchange(method, path, **what)
+                told: ResponseBody = await self._exchange(method, path, **what)
                 return told
-            except _Unheard as unheard:
+            except _NoResponse as unheard:
                 trouble = unheard
             attempt += 1
-            pause = max(trouble.pause, _pause(attempt))
+            pause = max(trouble.pause, _backoff_seconds(attempt))
             if now() + pause - began > self._limit(patience):
                 raise self._gone(trouble, now() - began, otherwise) from trouble.__cause__
             await asyncio.sleep(pause)
 
     def _limit(self, patience: float | None) -> float:
         wanted = self._patience if patience is None else patience
-        return wanted if self._heard else min(wanted, FIRST)
+        return wanted if self._heard else min(wanted, FIRST_RESPONSE_TIMEOUT)
 
     async def _exchanged(
-        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, answer: float = ANSWER, **what: Any
-    ) -> Told:
-        http, errors = self._opened(), _library()
-        limits = errors.Timeout(ANSWER, connect=FIRST, read=answer, pool=None)
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        answer: float = RESPONSE_TIMEOUT,
+        **what: Any,
+    ) -> ResponseBody:
+        http, errors = self._opened(), _import_httpx()
+        limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=answer, pool=None)
         try:
             response = await http.request(method, path, headers=headers, timeout=limits, **what)
         except (errors.TransportError, errors.DecodingError) as error:
             raise self._untold(error) from error
         return self._told(response)
 
-    def _told(self, response: httpx2.Response) -> Told:
+    def _told(self, response: httpx2.Response) -> ResponseBody:
         status, body = response.status_code, _object(response)
         if body is not None and status == 200:
             self._heard = True
             return body
         ours = body is not None and isinstance(body.get("error"), str) and isinstance(body.get("message"), str)
-        if not ours and status not in AWAY:
+        if not ours and status not in UNAVAILABLE_STATUSES:
             raise self._stranger(response)
-        error = error_of(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
+        error = parse_error(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
         self._heard = self._heard or ours
         match error:
             case ClockBehind():
                 raise error
-            case _ if status in AWAY or status == 429 or (body or {}).get("error") == WORKED_OUT:
-                raise _Unheard(error.message, _seconds(response.headers.get("retry-after", ""))) from error
+            case _ if status in UNAVAILABLE_STATUSES or status == 429 or (body or {}).get("error") == IN_PROGRESS:
+                raise _NoResponse(error.message, _seconds(response.headers.get("retry-after", ""))) from error
             case Unauthenticated():
                 raise Unauthenticated(f"{self.address.url} does not take this key: {error.message} {HOW_TO_GET_A_KEY}")
             case _:
@@ -103,9 +109,9 @@ class Talk:
 
     def _untold(self, error: Exception) -> Exception:
         """A certificate that is not trusted will not be trusted the next time either; all else may pass."""
-        unsafe = _cause(error, ssl.SSLError)
+        unsafe = _find_cause(error, ssl.SSLError)
         if unsafe is None:
-            return _Unheard(f"{type(error).__name__}: {error}".rstrip(": "))
+            return _NoResponse(f"{type(error).__name__}: {error}".rstrip(": "))
         if isinstance(unsafe, ssl.SSLCertVerificationError):
             what = f"its certificate is not trusted ({unsafe.verify_message})"
             help_ = "If an authority of your own signed it, name its file in SSL_CERT_FILE."
@@ -129,7 +135,7 @@ class Talk:
             "a path belongs to it only if Interlock is served below that path."
         )
 
-    def _gone(self, trouble: _Unheard, seconds: float, otherwise: str) -> StoreUnavailable:
+    def _gone(self, trouble: _NoResponse, seconds: float, otherwise: str) -> StoreUnavailable:
         return StoreUnavailable(
             f"No answer from {self.address.url} for {seconds:.0f} s ({trouble}). Check the address, and that "
             f"the server runs (interlock serve). {otherwise}"
@@ -138,7 +144,7 @@ class Talk:
     def _opened(self) -> httpx2.AsyncClient:
         """In the loop that first uses it. The environment may name a proxy, but not for this machine itself."""
         if self._http is None:
-            library = _library()
+            library = _import_httpx()
             self._http = library.AsyncClient(
                 base_url=self.address.url,
                 headers={
@@ -153,7 +159,7 @@ class Talk:
         return self._http
 
 
-class _Unheard(Exception):
+class _NoResponse(Exception):
     """No answer that counts, this time; `pause` is what the server asks for before the next attempt."""
 
     def __init__(self, words: str, pause: float = 0.0) -> None:
@@ -161,9 +167,9 @@ class _Unheard(Exception):
         self.pause = pause
 
 
-def _pause(attempt: int) -> float:
+def _backoff_seconds(attempt: int) -> float:
     """Longer each time, and never the same for two programs: a thousand come back after a restart."""
-    longest = min(LONGEST_PAUSE, 0.05 * 2 ** min(attempt, 10))
+    longest = min(MAX_BACKOFF, 0.05 * 2 ** min(attempt, 10))
     return random.uniform(longest / 2, longest)  # noqa: S311  nobody gains by guessing it
 
 
@@ -179,7 +185,7 @@ def _object(response: httpx2.Response) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SSLError | None:
+def _find_cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SSLError | None:
     seen = 0
     while error is not None and seen < 10:
         if isinstance(error, kind):
@@ -188,7 +194,7 @@ def _cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SSLErro
     return None
 
 
-def _library() -> Any:
+def _import_httpx() -> Any:
     try:
         import httpx2
     except ImportError:
@@ -202,20 +208,22 @@ HOW_TO_GET_A_KEY = "Make one on the server: interlock keys create --name NAME --
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     url: str
     key: str = field(repr=False)
     is_local: bool
 
 
-def address_of(url: str, key: str | None, *, insecure: bool = False) -> Address:
+def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -> ServerAddress:
     """`insecure` allows http:// to another machine, where the key and the arguments can be read on the way."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise Misconfigured(f"{_bare(url)!r} is not the address of a server. Write it like https://interlock.example.")
+        raise Misconfigured(
+            f"{_without_password(url)!r} is not the address of a server. Write it like https://interlock.example."
+        )
     if "@" in parts.netloc:
         raise Misconfigured(
-            f"Leave the name and the password out of the address {_bare(url)!r}. The key goes in key=…."
+            f"Leave the name and the password out of the address {_without_password(url)!r}. The key goes in key=…."
         )
     local = _is_loopback(parts.hostname)
     if parts.scheme == "http" and not local and not insecure:
@@ -223,10 +231,10 @@ def address_of(url: str, key: str | None, *, insecure: bool = False) -> Address:
             f"{url} is not encrypted: the key and all arguments could be read on the way. Use https://, "
             "or give insecure=True if the network is your own."
         )
-    return Address(url.rstrip("/"), _checked(key, url), local)
+    return ServerAddress(url.rstrip("/"), _check_key(key, url), local)
 
 
-def _checked(key: str | None, url: str) -> str:
+def _check_key(key: str | None, url: str) -> str:
     if not key:
         raise Misconfigured(f"A server wants a key: Interlock({url!r}, key=…). {HOW_TO_GET_A_KEY}")
     if not key.isascii() or not key.isprintable() or " " in key:
@@ -241,7 +249,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _bare(url: str) -> str:
+def _without_password(url: str) -> str:
     """Without what may be a password."""
     head, at, tail = url.partition("@")
     return f"{head.partition('://')[0]}://…@{tail}" if at else url

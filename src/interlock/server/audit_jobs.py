@@ -10,22 +10,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.app.bootstrap import absent
+from interlock.app.bootstrap import missing_database_file
 from interlock.core.errors import Conflict
 from interlock.core.ledger.chain import Head
 from interlock.runtime.durations import rfc3339
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 
-LONGEST = 600.0  # seconds
-MOST_KEPT = 1_000  # workspaces whose last check is remembered
-LINE = 2**22  # bytes of a report
-PROGRAM = (sys.executable, "-m", "interlock.server.audit_worker")
-GONE = "The database is not where the configuration says. Put it back, then try again."
-BROKEN = "The check broke off, and nothing was found out. Try again."
+JOB_TIMEOUT = 600.0  # seconds
+MAX_REMEMBERED = 1_000  # workspaces whose last check is remembered
+MAX_REPORT_BYTES = 2**22  # bytes of a report
+WORKER_COMMAND = (sys.executable, "-m", "interlock.server.audit_worker")
+DATABASE_MISSING = "The database is not where the configuration says. Put it back, then try again."
+JOB_CRASHED = "The check broke off, and nothing was found out. Try again."
 
 
 @dataclass
-class Check:
+class VerificationJob:
     """One run. `report` is what the verifier said; `problem` says why there is none."""
 
     by: str
@@ -63,15 +63,15 @@ class Check:
         }
 
 
-class Checks:
+class VerificationJobs:
     """Of this process, in memory. A check also compares with the head of the last one that found all well."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
         self._workspace = ""
-        self._running: Check | None = None
+        self._running: VerificationJob | None = None
         self._task: asyncio.Task[None] | None = None
-        self._last: dict[str, Check] = {}
+        self._last: dict[str, VerificationJob] = {}
         self._good: dict[str, Head] = {}
 
     def to_json(self, workspace: str) -> dict[str, object]:
@@ -82,7 +82,7 @@ class Checks:
     def start(self, workspace: str, by: str) -> None:
         if self._running is not None:
             raise Conflict("A ledger is being verified already. Wait until that is done.")
-        self._workspace, self._running = workspace, Check(by, self._site.clock())
+        self._workspace, self._running = workspace, VerificationJob(by, self._site.clock())
         self._task = asyncio.create_task(self._run(workspace, self._running))
 
     async def stop(self) -> None:
@@ -90,28 +90,28 @@ class Checks:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run(self, workspace: str, check: Check) -> None:
+    async def _run(self, workspace: str, check: VerificationJob) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(JOB_TIMEOUT):
                 await self._follow(workspace, check)
         except TimeoutError:
-            check.problem = f"The check took longer than {LONGEST:.0f} seconds. Verify with: interlock audit verify"
+            check.problem = f"The check took longer than {JOB_TIMEOUT:.0f} seconds. Verify with: interlock audit verify"
         except (OSError, ValueError) as error:
             self._site.log.failed("verify_failed", error)
         finally:
             check.took = loop.time() - begun
-            check.problem = check.problem or ("" if check.report else BROKEN)
+            check.problem = check.problem or ("" if check.report else JOB_CRASHED)
             self._running = None
             self._keep(workspace, check)
 
-    async def _follow(self, workspace: str, check: Check) -> None:
-        if absent(self._site.settings.storage.url) is not None:
-            check.problem = GONE
+    async def _follow(self, workspace: str, check: VerificationJob) -> None:
+        if missing_database_file(self._site.settings.storage.url) is not None:
+            check.problem = DATABASE_MISSING
             return
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*PROGRAM, stdin=pipe, stdout=pipe, limit=LINE)
+        process = await asyncio.create_subprocess_exec(*WORKER_COMMAND, stdin=pipe, stdout=pipe, limit=MAX_REPORT_BYTES)
         assert process.stdin is not None  # noqa: S101  it is a pipe
         assert process.stdout is not None  # noqa: S101  it is a pipe
         try:
@@ -130,8 +130,8 @@ class Checks:
         good = self._good.get(workspace)
         return {"url": self._site.settings.storage.url, "workspace": workspace, "head": good and good.to_json()}
 
-    def _keep(self, workspace: str, check: Check) -> None:
-        if len(self._last) >= MOST_KEPT and workspace not in self._last:
+    def _keep(self, workspace: str, check: VerificationJob) -> None:
+        if len(self._last) >= MAX_REMEMBERED and workspace not in self._last:
             forgotten = next(iter(self._last))
             del self._last[forgotten]
             self._good.pop(forgotten, None)

@@ -13,37 +13,37 @@ from time import monotonic
 from typing import Any
 
 from interlock.app.audit import verify
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 from interlock.core.card import visible
 from interlock.core.errors import Error
 from interlock.core.ledger.chain import Head
-from interlock.core.ledger.invariants import Fault
+from interlock.core.ledger.invariants import Violation
 
-EVERY = 0.2  # seconds between two words about the progress
-MOST_FAULTS = 100  # that are told; one altered entry breaks every link behind it
-LONGEST_MESSAGE = 1_000
-KINDLY = 5  # the server comes first
+PROGRESS_INTERVAL = 0.2  # seconds between two words about the progress
+MAX_VIOLATIONS = 100  # that are told; one altered entry breaks every link behind it
+MAX_MESSAGE = 1_000
+NICENESS = 5  # the server comes first
 
 
 def main() -> None:
-    os.nice(KINDLY)
+    os.nice(NICENESS)
     wanted = json.load(sys.stdin)
     try:
-        _tell(report=asyncio.run(_verified(**wanted)))
+        _print_json(report=asyncio.run(_verify(**wanted)))
     except Error as error:
-        _tell(problem=error.message)
+        _print_json(problem=error.message)
 
 
-async def _verified(url: str, workspace: str, head: dict[str, Any] | None) -> dict[str, object]:
+async def _verify(url: str, workspace: str, head: dict[str, Any] | None) -> dict[str, object]:
     last = 0.0
 
     def progress(done: int, of: int) -> None:
         nonlocal last
-        if monotonic() - last >= EVERY:
+        if monotonic() - last >= PROGRESS_INTERVAL:
             last = monotonic()
-            _tell(done=done, of=of)
+            _print_json(done=done, of=of)
 
-    store = wire(url).store
+    store = build_services(url).store
     await store.open()
     try:
         report = await verify(store, workspace, Head(**head) if head else None, progress)
@@ -52,17 +52,17 @@ async def _verified(url: str, workspace: str, head: dict[str, Any] | None) -> di
     told = report.to_json()
     return {
         **told,
-        "faults": [_fault(fault) for fault in report.faults[:MOST_FAULTS]],
+        "faults": [_violation_json(fault) for fault in report.faults[:MAX_VIOLATIONS]],
         "fault_count": len(report.faults),
     }
 
 
-def _fault(fault: Fault) -> dict[str, object]:
-    told = {name: visible(str(text))[:LONGEST_MESSAGE] for name, text in fault.to_json().items() if name != "seq"}
+def _violation_json(fault: Violation) -> dict[str, object]:
+    told = {name: visible(str(text))[:MAX_MESSAGE] for name, text in fault.to_json().items() if name != "seq"}
     return {"seq": fault.seq, **told}
 
 
-def _tell(**fields: object) -> None:
+def _print_json(**fields: object) -> None:
     print(json.dumps(fields), flush=True)  # noqa: T201  whoever started it reads this
 
 

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, Unauthenticated
 from interlock.core.identity import Principal
-from interlock.server.http import Asked, Header
+from interlock.server.http import Header, HttpRequest
 
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-LANGGRAPH = "/agent-inbox/"  # where clients come that send a key in a header of their own
-NOBODY = (
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+AGENT_INBOX_PREFIX = "/agent-inbox/"  # where clients come that send a key in a header of their own
+UNAUTHENTICATED_MESSAGE = (
     "This needs a key (Authorization: Bearer …) or a session. Make a key: interlock keys create --name NAME --role ROLE"
 )
 
@@ -25,23 +25,23 @@ class Auth:
         self._secure = public_url.startswith("https://")
         self.cookie = "__Host-interlock" if self._secure else "interlock"
 
-    async def principal(self, asked: Asked) -> Principal:
+    async def principal(self, asked: HttpRequest) -> Principal:
         """With the client's address for people, whose decisions the record names it for."""
         who = await self._found(asked)
         client = asked.scope.get("client")
         return who if who.is_agent or not client else replace(who, address=str(client[0]))
 
-    async def _found(self, asked: Asked) -> Principal:
+    async def _found(self, asked: HttpRequest) -> Principal:
         """A key that does not count is an error, whatever the cookie says."""
         given = asked.headers.get(b"authorization")
         if given is not None:
-            return await self._accounts.by_key(_bearer(given))
-        if asked.path.startswith(LANGGRAPH) and b"x-api-key" in asked.headers:
+            return await self._accounts.by_key(_bearer_token(given))
+        if asked.path.startswith(AGENT_INBOX_PREFIX) and b"x-api-key" in asked.headers:
             return await self._accounts.by_key(asked.headers[b"x-api-key"].decode("latin-1").strip())
         token = self.token(asked.headers)
         if not token:
-            raise Unauthenticated(NOBODY)
-        if asked.method not in SAFE:
+            raise Unauthenticated(UNAUTHENTICATED_MESSAGE)
+        if asked.method not in SAFE_METHODS:
             self.check_origin(asked.headers)
         return await self._accounts.by_session(token)
 
@@ -83,7 +83,7 @@ def _refusal(principal: Principal, roles: Collection[str]) -> str:
     return f"{principal.name} is {principal.role} here; this needs {' or '.join(sorted(roles))}. Ask an admin."
 
 
-def _bearer(given: bytes) -> str:
+def _bearer_token(given: bytes) -> str:
     scheme, _, secret = given.decode("latin-1").partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthenticated("The Authorization header has to be: Bearer KEY")

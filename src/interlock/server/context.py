@@ -9,19 +9,19 @@ from fastapi import Depends
 from starlette.responses import Response
 
 from interlock.app.inbox import Inbox
-from interlock.app.workspaces import Doors
+from interlock.app.workspaces import WorkspaceServices
 from interlock.core.decision import Reviewer
-from interlock.presenters.approval import view_json
-from interlock.runtime.offload import beside
-from interlock.server.dependencies import Caller, Here, response
-from interlock.server.http import Answer, json_answer
-from interlock.server.state import Site
+from interlock.presenters.approval import approval_json
+from interlock.runtime.offload import offload
+from interlock.server.dependencies import PrincipalDep, StateDep, to_starlette
+from interlock.server.http import HttpResponse, json_response
+from interlock.server.state import ServerState
 
 
 @dataclass(frozen=True)
-class Desk:
-    site: Site
-    doors: Doors
+class RequestContext:
+    site: ServerState
+    doors: WorkspaceServices
     reviewer: Reviewer
 
     @property
@@ -33,19 +33,23 @@ class Desk:
         return self.doors.inbox
 
     async def show(self, approval_id: str) -> Response:
-        return response(await shown(self.site, self.doors, approval_id, self.reviewer))
+        return to_starlette(await approval_response(self.site, self.doors, approval_id, self.reviewer))
 
 
-async def desk(site: Here, caller: Caller) -> Desk:
+async def request_context(site: StateDep, caller: PrincipalDep) -> RequestContext:
     doors = await site.workspaces.doors(caller.workspace)
-    return Desk(site, doors, doors.reviewer(caller, site.clock()))
+    return RequestContext(site, doors, doors.reviewer(caller, site.clock()))
 
 
-AtDesk = Annotated[Desk, Depends(desk)]
+ContextDep = Annotated[RequestContext, Depends(request_context)]
 
 
-async def shown(site: Site, doors: Doors, approval_id: str, reviewer: Reviewer) -> Answer:
+async def approval_response(
+    site: ServerState, doors: WorkspaceServices, approval_id: str, reviewer: Reviewer
+) -> HttpResponse:
     """One approval, for this person; the ETag is its version."""
     view = await doors.inbox.show(doors.workspace, approval_id)
     size, etag = len(view.stored.payload.args or b""), b'"%d"' % view.stored.approval.version
-    return await beside(size, lambda: json_answer(view_json(view, site.clock(), reviewer), headers=((b"etag", etag),)))
+    return await offload(
+        size, lambda: json_response(approval_json(view, site.clock(), reviewer), headers=((b"etag", etag),))
+    )

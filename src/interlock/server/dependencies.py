@@ -12,54 +12,54 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
 from interlock.core.errors import InvalidRequest, NotFound, Stale
-from interlock.core.identity import ROLES, Principal, check_recent
+from interlock.core.identity import ROLES, Principal, check_recent_sign_in
 from interlock.server.auth import Auth, check_allowed
-from interlock.server.http import Answer, Asked, encoded
-from interlock.server.router import Hot, Live
-from interlock.server.state import Site
+from interlock.server.http import HttpRequest, HttpResponse, encode_json
+from interlock.server.router import FastRoute, StreamRoute
+from interlock.server.state import ServerState
 
 AGENTS = frozenset({"agent"})
-LOOKERS = frozenset({"viewer", "reviewer", "admin"})
+VIEWERS = frozenset({"viewer", "reviewer", "admin"})
 DECIDERS = frozenset({"reviewer", "admin"})
 ADMINS = frozenset({"admin"})
-ANYBODY = frozenset(ROLES)
+ALL_ROLES = frozenset(ROLES)
 
 
-class Problem(BaseModel):
+class ErrorJson(BaseModel):
     """Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong."""
 
     error: str
     message: str
 
 
-async def here(request: Request) -> Site:
-    site: Site = request.app.state.site
+async def server_state(request: Request) -> ServerState:
+    site: ServerState = request.app.state.site
     return site
 
 
-async def caller(request: Request) -> Principal:
-    return _asked(request).person
+async def current_principal(request: Request) -> Principal:
+    return _http_request(request).person
 
 
-async def request_of(request: Request) -> Asked:
-    return _asked(request)
+async def current_request(request: Request) -> HttpRequest:
+    return _http_request(request)
 
 
-async def guard_of(request: Request) -> Auth:
+async def current_auth(request: Request) -> Auth:
     return _auth(request)
 
 
-Here = Annotated[Site, Depends(here)]
-Caller = Annotated[Principal, Depends(caller)]
-Given = Annotated[Asked, Depends(request_of)]
-Guard = Annotated[Auth, Depends(guard_of)]
+StateDep = Annotated[ServerState, Depends(server_state)]
+PrincipalDep = Annotated[Principal, Depends(current_principal)]
+RequestDep = Annotated[HttpRequest, Depends(current_request)]
+AuthDep = Annotated[Auth, Depends(current_auth)]
 
 
-def may(roles: frozenset[str]) -> dict[str, Any]:
+def require_roles(roles: frozenset[str]) -> dict[str, Any]:
     """For a route's decorator: only these roles, said in the document too."""
 
     async def check(request: Request) -> None:
-        asked, auth = _asked(request), _auth(request)
+        asked, auth = _http_request(request), _auth(request)
         asked.principal = await auth.principal(asked)
         check_allowed(asked.principal, roles)
 
@@ -67,35 +67,35 @@ def may(roles: frozenset[str]) -> dict[str, Any]:
     return {"dependencies": [Depends(check)], "openapi_extra": extra}
 
 
-def recently(roles: frozenset[str]) -> dict[str, Any]:
+def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:
     """As `may`, and a session has to be of the last minutes: for what outlives it, such as keys and grants."""
-    made = may(roles)
+    made = require_roles(roles)
 
     async def check(request: Request) -> None:
-        site: Site = request.app.state.site
-        check_recent(_asked(request).person, site.clock())
+        site: ServerState = request.app.state.site
+        check_recent_sign_in(_http_request(request).person, site.clock())
 
     extra = {**made["openapi_extra"], "x-recent-sign-in": True}
     return {"dependencies": [*made["dependencies"], Depends(check)], "openapi_extra": extra}
 
 
-def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that are errors; every route that is for somebody can also give these four."""
     every = sorted({400, 401, 403, 503, *statuses})
-    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in every}
+    return {status: {"model": ErrorJson, "description": HTTPStatus(status).phrase} for status in every}
 
 
-def gives(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
+def documented_responses(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route answers if all is well, besides how it may fail."""
-    return {200: {"model": model}, **fails(*statuses)}
+    return {200: {"model": model}, **documented_errors(*statuses)}
 
 
-def response(answer: Answer) -> Response:
+def to_starlette(answer: HttpResponse) -> Response:
     headers = {name.decode(): value.decode() for name, value in answer.headers}
     return Response(answer.body, answer.status, headers, answer.kind.decode())
 
 
-class Described(NamedTuple):
+class RouteDocs(NamedTuple):
     """A route without a framework, for the document: its words, its body, what it answers, and how it may fail.
 
     `nothing` says when it answers that there is nothing, with a 204.
@@ -109,7 +109,7 @@ class Described(NamedTuple):
     nothing: str = ""
 
 
-def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
+def document_route(router: APIRouter, hot: FastRoute | StreamRoute, described: RouteDocs) -> None:
     """Puts a hot route into the document; it is served before the framework sees it."""
 
     async def endpoint(**_: Any) -> Response:
@@ -117,18 +117,18 @@ def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
 
     endpoint.__signature__ = _signature(hot.template, described)  # type: ignore[attr-defined]  # as FastAPI reads it
     endpoint.__doc__ = described.text
-    extra = may(hot.roles)
+    extra = require_roles(hot.roles)
     nothing: dict[int | str, Any] = {204: {"description": described.nothing}} if described.nothing else {}
     router.add_api_route(
         hot.template,
         endpoint,
         methods=[hot.method],
-        responses={200: described.answer, **nothing, **fails(*described.fails)},
+        responses={200: described.answer, **nothing, **documented_errors(*described.fails)},
         **extra,
     )
 
 
-def _signature(template: str, described: Described) -> Signature:
+def _signature(template: str, described: RouteDocs) -> Signature:
     names = [part[1:-1] for part in template.split("/") if part.startswith("{")]
     wanted: list[tuple[str, object]] = [(name, str) for name in names]
     wanted += [("body", described.body)] if described.body else []
@@ -136,8 +136,8 @@ def _signature(template: str, described: Described) -> Signature:
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])
 
 
-def _asked(request: Request) -> Asked:
-    asked: Asked = request.scope["interlock"]
+def _http_request(request: Request) -> HttpRequest:
+    asked: HttpRequest = request.scope["interlock"]
     return asked
 
 
@@ -148,10 +148,10 @@ def _auth(request: Request) -> Auth:
 
 def etag(value: object) -> str:
     """Of anything that is JSON; numbers are versions already."""
-    return f'"{value}"' if isinstance(value, int) else f'"{sha256(encoded(value)).hexdigest()[:32]}"'
+    return f'"{value}"' if isinstance(value, int) else f'"{sha256(encode_json(value)).hexdigest()[:32]}"'
 
 
-def check_match(headers: Mapping[bytes, bytes], current: str) -> bool:
+def check_if_match(headers: Mapping[bytes, bytes], current: str) -> bool:
     """Whether the change is bound to what was seen. Raises Stale if that is not what is there now."""
     given = headers.get(b"if-match", b"").decode("latin-1").strip()
     if given in ("", "*"):

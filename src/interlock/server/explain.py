@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from interlock.config.yaml import nearest
+from interlock.config.yaml import did_you_mean
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Principal
-from interlock.core.policy.claims import Fill
+from interlock.core.policy.claims import FillTerms
 from interlock.core.policy.policy import Policy
 from interlock.policy.explain import NO_LINES, Explanation, explain
 from interlock.runtime.durations import parse_duration
 from interlock.runtime.json_schema import validate
-from interlock.server.http import checked
+from interlock.server.http import validate_model
 from interlock.server.proposals import (
-    Definition,
-    Place,
-    Process,
-    Proposed,
+    HasRegisteredTools,
+    ProposalBody,
+    ResolvedDefinition,
+    WorkspaceDirectory,
     action_terms,
-    call_of,
-    definition_of,
     known_definition,
+    make_tool_call,
+    resolve_definition,
     with_definition,
 )
 
@@ -34,20 +34,20 @@ CALL_KEYS = (
 )
 KEY_KEYS = ("name", "agents", "requester", "teams")
 SPEC_KEYS = ("effect", "schema", "description", "preview", "secret", "idempotent", "decisions", "confirm", "declared")
-NOT_PROPOSED = frozenset({"teams", "key", "embedded", "confirm", "declared"})  # what no call over HTTP has
-RENAMED = {"description": "describe"}  # as `ToolSpec` calls them
-KEY = "key"  # the name of a key that is not named
-SOMEBODY = "somebody"  # every program with the database works for somebody: who started it
-EMBEDDED = "as a call of a program that opens the database itself: what it says of its tool is known"
+EXPLAIN_ONLY_KEYS = frozenset({"teams", "key", "embedded", "confirm", "declared"})  # what no call over HTTP has
+SPEC_FIELD_NAMES = {"description": "describe"}  # as `ToolSpec` calls them
+DEFAULT_KEY_NAME = "key"  # the name of a key that is not named
+DEFAULT_REQUESTER = "somebody"  # every program with the database works for somebody: who started it
+EMBEDDED_JUDGED_AS = "as a call of a program that opens the database itself: what it says of its tool is known"
 
 
-class Question(NamedTuple):
+class ExplainRequest(NamedTuple):
     """`judged_as` says whose call it is taken for, `notes` what was made of what it says."""
 
     call: ToolCall
     spec: ToolSpec
     judged_as: str
-    fill: Fill | None = None
+    fill: FillTerms | None = None
     notes: tuple[str, ...] = ()
 
     def explained(self, policy: Policy, lines: Mapping[str, int] = NO_LINES) -> Explanation:
@@ -55,33 +55,37 @@ class Question(NamedTuple):
         return replace(found, judged_as=self.judged_as, notes=(*self.notes, *found.notes))
 
 
-def question_of(body: object, site: Process, doors: Place) -> Question:
+def parse_explain_request(body: object, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ExplainRequest:
     """As the call of an agent's key, `key`, which is bound to nobody unless it says more; else of an `embedded` one."""
-    call, spec = _read(body, doors.workspace)
+    call, spec = _parse_call(body, doors.workspace)
     fields = cast(Mapping[str, Any], body)
     if not fields.get("embedded", False):
-        return _with_key(fields, site, doors)
+        return _agent_key_request(fields, site, doors)
     known = known_definition(call.tool, site.registered.action(call.tool), site, doors)
-    named = call if call.requester else replace(call, requester=SOMEBODY)
+    named = call if call.requester else replace(call, requester=DEFAULT_REQUESTER)
     own = spec if known is None or spec.effect else known.spec
-    return Question(named, own, EMBEDDED, None, (*_of_program(spec, known), *_misfits(call, own)))
+    return ExplainRequest(
+        named, own, EMBEDDED_JUDGED_AS, None, (*_program_notes(spec, known), *_schema_notes(call, own))
+    )
 
 
-def _with_key(fields: Mapping[str, Any], site: Process, doors: Place) -> Question:
-    key = _key(fields.get("key", {}))
-    principal = _principal(key, doors.workspace)
+def _agent_key_request(
+    fields: Mapping[str, Any], site: HasRegisteredTools, doors: WorkspaceDirectory
+) -> ExplainRequest:
+    key = _parse_key(fields.get("key", {}))
+    principal = _key_principal(key, doors.workspace)
     told = {"args": {}, "run_id": "explain", "call_id": "explain", **fields}
     if "expires_in" in told:
         told["expires_in"] = str(told["expires_in"])
-    body = checked(Proposed, {name: value for name, value in told.items() if name not in NOT_PROPOSED})
-    known = definition_of(body, site, doors)
+    body = validate_model(ProposalBody, {name: value for name, value in told.items() if name not in EXPLAIN_ONLY_KEYS})
+    known = resolve_definition(body, site, doors)
     try:
-        call = with_definition(call_of(body, principal, site, doors), body, known)
+        call = with_definition(make_tool_call(body, principal, site, doors), body, known)
     except Forbidden as error:
         raise InvalidRequest(f"The server refuses such a call of this key. {error.message}") from None
-    call = _in_teams(call, fields, key)
-    notes = (*_of_claim(body, known), *_misfits(call, known.spec))
-    return Question(call, known.spec, _judged_as(principal), action_terms(known.action, doors), notes)
+    call = _with_teams(call, fields, key)
+    notes = (*_claim_notes(body, known), *_schema_notes(call, known.spec))
+    return ExplainRequest(call, known.spec, _judged_as(principal), action_terms(known.action, doors), notes)
 
 
 def _judged_as(key: Principal) -> str:
@@ -92,7 +96,7 @@ def _judged_as(key: Principal) -> str:
     return f"as a call with an agent key that is bound {whom}: what it says of its tool is a claim"
 
 
-def _in_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:
+def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:
     """The teams of accounts count, unless the question is what would be if they were others."""
     teams = tuple(fields["teams"]) if "teams" in fields else call.teams
     caller = call.caller
@@ -104,7 +108,7 @@ def _in_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any])
 # What was made of what it says
 
 
-def _of_claim(body: Proposed, known: Definition) -> Iterator[str]:
+def _claim_notes(body: ProposalBody, known: ResolvedDefinition) -> Iterator[str]:
     said, spec = body.effect, known.spec
     if known.origin != "declared":
         but = f": that the call says {said} does not count" if said and said != spec.effect else ""
@@ -113,7 +117,7 @@ def _of_claim(body: Proposed, known: Definition) -> Iterator[str]:
         yield f"{body.tool} is an action of requests that nobody configured: that the call says {said} does not count."
 
 
-def _of_program(said: ToolSpec, known: Definition | None) -> Iterator[str]:
+def _program_notes(said: ToolSpec, known: ResolvedDefinition | None) -> Iterator[str]:
     """A program with the database brings its own tools: pins and what is registered are for the others."""
     if known is None or said.effect == known.spec.effect:
         return
@@ -124,7 +128,7 @@ def _of_program(said: ToolSpec, known: Definition | None) -> Iterator[str]:
         yield f"{stands}, and is judged as that. A program that brings a tool of this name is taken at its own word."
 
 
-def _misfits(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
+def _schema_notes(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
     found = validate(spec.schema, call.value) if spec.schema is not None else ()
     if found:
         first = ": ".join(filter(None, (found[0].pointer, found[0].message)))
@@ -134,25 +138,25 @@ def _misfits(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
 # What is read
 
 
-def _read(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
+def _parse_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
     """As a program with the database would say it."""
     if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
         raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
     for key in body:
         if key not in (*CALL_KEYS, *SPEC_KEYS):
-            raise InvalidRequest(f"A call has no {key!r}{nearest(key, (*CALL_KEYS, *SPEC_KEYS))}")
+            raise InvalidRequest(f"A call has no {key!r}{did_you_mean(key, (*CALL_KEYS, *SPEC_KEYS))}")
     if not isinstance(body.get("embedded", False), bool) or (body.get("embedded") and "key" in body):
         raise InvalidRequest("embedded is true for a call of a program that opens the database, and then has no key.")
     said = ("agent", "thread_id", "priority", "setting", "switch", "agent_says")
     more = {key: body[key] for key in said if key in body}
-    more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
+    more |= {key: tuple(_string_list(body, key)) for key in ("agent_path", "teams") if key in body}
     more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
     more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
     run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
-    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
+    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _parse_spec(body)
 
 
-def _key(key: object) -> Mapping[str, Any]:
+def _parse_key(key: object) -> Mapping[str, Any]:
     """A key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
     if not isinstance(key, Mapping) or set(key) - set(KEY_KEYS):
         raise InvalidRequest(f"key of a call is an object with {', '.join(KEY_KEYS)}; without one: embedded.")
@@ -160,14 +164,14 @@ def _key(key: object) -> Mapping[str, Any]:
         raise InvalidRequest("name and requester of a key are texts.")
     for name in ("agents", "teams"):
         if name in key:
-            _texts(key, name)
+            _string_list(key, name)
     return key
 
 
-def _principal(key: Mapping[str, Any], workspace: str) -> Principal:
+def _key_principal(key: Mapping[str, Any], workspace: str) -> Principal:
     return Principal(
         workspace,
-        key.get("name") or KEY,
+        key.get("name") or DEFAULT_KEY_NAME,
         AGENT,
         credential="explain",
         agents=tuple(key.get("agents", ())),
@@ -175,16 +179,16 @@ def _principal(key: Mapping[str, Any], workspace: str) -> Principal:
     )
 
 
-def _spec(body: Mapping[str, Any]) -> ToolSpec:
-    told = {RENAMED.get(key, key): body[key] for key in SPEC_KEYS if key in body and key != "preview"}
-    told |= {key: tuple(_texts(body, key)) for key in ("secret", "decisions") if key in body}
+def _parse_spec(body: Mapping[str, Any]) -> ToolSpec:
+    told = {SPEC_FIELD_NAMES.get(key, key): body[key] for key in SPEC_KEYS if key in body and key != "preview"}
+    told |= {key: tuple(_string_list(body, key)) for key in ("secret", "decisions") if key in body}
     for key, kind in (("schema", dict), ("idempotent", bool), ("declared", bool), ("describe", str)):
         if key in told and not isinstance(told[key], kind):
             raise InvalidRequest(f"{key} of a call is not what it should be: {kind.__name__}.")
     return ToolSpec(body["tool"], **told)
 
 
-def _texts(body: Mapping[str, Any], key: str) -> list[str]:
+def _string_list(body: Mapping[str, Any], key: str) -> list[str]:
     value = body[key]
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise InvalidRequest(f"{key} of a call is a list of texts.")

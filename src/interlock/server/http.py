@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, FailFast, Strict, ValidationError
 
-from interlock.core.canonical import MAX_BYTES, parse
+from interlock.core.canonical import MAX_BYTES, parse_json
 from interlock.core.errors import (
     AlreadyDecided,
     Error,
@@ -22,44 +22,44 @@ from interlock.core.errors import (
 )
 from interlock.core.identity import Principal
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.offload import beside
+from interlock.runtime.offload import offload
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
-JSON = b"application/json"
-MAX_KEY = 200
-MAX_QUERY = 100  # parameters
+JSON_TYPE = b"application/json"
+MAX_IDEMPOTENCY_KEY = 200
+MAX_QUERY_PARAMS = 100  # parameters
 # Where the database is and what it said is for those who run the server.
-UNAVAILABLE = (
+STORE_UNAVAILABLE_MESSAGE = (
     "The database cannot be used now; nothing was run. Try again in a while. To find out why: interlock doctor"
 )
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """A body of a request: exactly these fields, of exactly these types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, serialize_by_alias=True)
 
 
-Model = TypeVar("Model", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 T = TypeVar("T")
 # JSON has lists only, and a strict tuple takes none; a mistake in each item of a long one would be as many messages.
-Many = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
+JsonList = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     status: int
     body: bytes
     headers: tuple[Header, ...] = ()
-    kind: bytes = JSON
+    kind: bytes = JSON_TYPE
 
 
-class Asked:
+class HttpRequest:
     """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
 
     __slots__ = ("_receive", "body", "changed", "headers", "method", "path", "principal", "scope", "values")
@@ -86,7 +86,9 @@ class Asked:
     def query(self) -> dict[str, str]:
         raw: bytes = self.scope.get("query_string", b"")
         try:
-            pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_QUERY, errors="strict")
+            pairs = parse_qsl(
+                raw.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_QUERY_PARAMS, errors="strict"
+            )
         except ValueError:
             raise InvalidRequest("The query is not readable: names and values are UTF-8, percent-encoded.") from None
         return dict(pairs)
@@ -96,55 +98,57 @@ class Asked:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def json(self, model: type[Model], most: int = MAX_BYTES) -> Model:
-        return checked(model, await self.value(most))
+    async def json(self, model: type[ModelT], most: int = MAX_BYTES) -> ModelT:
+        return validate_model(model, await self.value(most))
 
     async def value(self, most: int = MAX_BYTES) -> object:
         """The body, read strictly; of a kind that a page of another site cannot send unasked."""
         if not is_json(self.headers):
-            raise Unsupported("The body has to be JSON: send Content-Type: application/json.")
+            raise UnsupportedMediaType("The body has to be JSON: send Content-Type: application/json.")
         return await read_json(self.body, most)
 
 
-def idempotency_key(asked: Asked) -> str:
+def idempotency_key(asked: HttpRequest) -> str:
     """Empty if there is none."""
     given = asked.headers.get(b"idempotency-key")
     if given is None:
         return ""
     key = given.decode("latin-1")
-    if not 1 <= len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():
-        raise InvalidRequest(f"An Idempotency-Key has 1 to {MAX_KEY} visible ASCII characters.")
+    if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY or not key.isascii() or not key.isprintable():
+        raise InvalidRequest(f"An Idempotency-Key has 1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters.")
     return key
 
 
 def is_json(headers: Mapping[bytes, bytes]) -> bool:
-    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON_TYPE
 
 
 async def read_json(body: bytes, most: int = MAX_BYTES) -> object:
     """Strictly; beside the event loop if it is large."""
-    return await beside(len(body), lambda: parse(body, most))
+    return await offload(len(body), lambda: parse_json(body, most))
 
 
-def checked(model: type[Model], value: object) -> Model:
+def validate_model(model: type[ModelT], value: object) -> ModelT:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise invalid(error) from None
+        raise to_invalid_request(error) from None
 
 
-def invalid(error: ValidationError) -> InvalidRequest:
-    return invalid_of([(each["loc"], each["msg"]) for each in error.errors(include_url=False, include_input=False)])
+def to_invalid_request(error: ValidationError) -> InvalidRequest:
+    return invalid_request(
+        [(each["loc"], each["msg"]) for each in error.errors(include_url=False, include_input=False)]
+    )
 
 
-def invalid_of(found: list[tuple[tuple[int | str, ...], str]]) -> InvalidRequest:
-    problems = [{"pointer": _pointer(place), "message": message} for place, message in found[:50]]
+def invalid_request(found: list[tuple[tuple[int | str, ...], str]]) -> InvalidRequest:
+    problems = [{"pointer": _json_pointer(place), "message": message} for place, message in found[:50]]
     first = problems[0]
     return InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}.", problems=problems)
 
 
 @contextmanager
-def as_invalid(pointer: str = "") -> Iterator[None]:
+def reject_misconfigured(pointer: str = "") -> Iterator[None]:
     """A policy or a condition that somebody sent and that does not load is a wrong request, line by line."""
     try:
         yield
@@ -153,40 +157,40 @@ def as_invalid(pointer: str = "") -> Iterator[None]:
         raise InvalidRequest(error.message, problems=problems) from None
 
 
-def json_answer(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
-    return Answer(status, encoded(value), headers)
+def json_response(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> HttpResponse:
+    return HttpResponse(status, encode_json(value), headers)
 
 
-def encoded(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     return "".join(_encode(value, 0)).encode()
 
 
-def _no_form(value: object) -> object:
+def _reject_unserializable(value: object) -> object:
     raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
 
 
 # What json.dumps makes anew at every call: without circles, in the given order, without blanks, not only ASCII.
-_encode = c_make_encoder(None, _no_form, encode_basestring, None, ":", ",", False, False, True)
+_encode = c_make_encoder(None, _reject_unserializable, encode_basestring, None, ":", ",", False, False, True)
 
 
-def error_answer(error: Error) -> Answer:
+def error_response(error: Error) -> HttpResponse:
     match error:
         case Unauthenticated():
-            return json_answer(error.to_json(), 401, ((b"www-authenticate", b'Bearer realm="interlock"'),))
+            return json_response(error.to_json(), 401, ((b"www-authenticate", b'Bearer realm="interlock"'),))
         case TooManyRequests():
             wait = str(error.ids.get("retry_after", 1)).encode()
-            return json_answer(error.to_json(), 429, ((b"retry-after", wait),))
-        case TooLarge() | TooSlow():  # what still comes of its body is not read
-            return json_answer(error.to_json(), error.status, ((b"connection", b"close"),))
+            return json_response(error.to_json(), 429, ((b"retry-after", wait),))
+        case BodyTooLarge() | RequestTimeout():  # what still comes of its body is not read
+            return json_response(error.to_json(), error.status, ((b"connection", b"close"),))
         case AlreadyDecided():
-            return json_answer(already_decided(error), error.status)
+            return json_response(already_decided_json(error), error.status)
         case StoreUnavailable():
-            return json_answer({**error.to_json(), "message": UNAVAILABLE}, error.status)
+            return json_response({**error.to_json(), "message": STORE_UNAVAILABLE_MESSAGE}, error.status)
         case _:
-            return json_answer(error.to_json(), error.status)
+            return json_response(error.to_json(), error.status)
 
 
-def already_decided(error: AlreadyDecided) -> dict[str, object]:
+def already_decided_json(error: AlreadyDecided) -> dict[str, object]:
     """Inside the program times are numbers; outside they are text."""
     body = error.to_json()
     decision = body.get("decision")
@@ -195,27 +199,27 @@ def already_decided(error: AlreadyDecided) -> dict[str, object]:
     return body
 
 
-async def send_answer(send: Send, answer: Answer, more: tuple[Header, ...] = ()) -> None:
+async def send_response(send: Send, answer: HttpResponse, more: tuple[Header, ...] = ()) -> None:
     headers = [(b"content-type", answer.kind), (b"content-length", b"%d" % len(answer.body)), *answer.headers, *more]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 
 
-class Unsupported(Error):
+class UnsupportedMediaType(Error):
     code, status = "unsupported_media_type", 415
 
 
-class TooLarge(Error):
+class BodyTooLarge(Error):
     code, status = "too_large", 413
 
 
-class TooSlow(Error):
+class RequestTimeout(Error):
     code, status = "too_slow", 408
 
 
-class Misdirected(Error):
+class MisdirectedRequest(Error):
     code, status = "wrong_host", 421
 
 
-def _pointer(place: tuple[int | str, ...]) -> str:
+def _json_pointer(place: tuple[int | str, ...]) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)

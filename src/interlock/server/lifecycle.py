@@ -13,11 +13,11 @@ from typing import Any
 import uvicorn
 
 from interlock.core.errors import Misconfigured
-from interlock.server.logs import Log, Passed
+from interlock.server.logs import JsonLogger, LibraryLogHandler
 
-GRACE = 10  # seconds that what was begun gets to end when the program stops
+SHUTDOWN_GRACE = 10  # seconds that what was begun gets to end when the program stops
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-Run = Callable[[asyncio.Event], Awaitable[None]]
+BackgroundJob = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @contextmanager
@@ -40,24 +40,24 @@ def on_signal(stop: Callable[[], object]) -> Iterator[None]:
             loop.remove_signal_handler(each)
 
 
-def take_logs(log: Log) -> None:
+def capture_library_logs(log: JsonLogger) -> None:
     """What libraries and the event loop have to say becomes lines of ours."""
-    logging.basicConfig(handlers=[Passed(log)], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[LibraryLogHandler(log)], level=logging.WARNING, force=True)
     asyncio.get_running_loop().set_exception_handler(log.loop_failed)
 
 
 @asynccontextmanager
-async def working(log: Log, *runs: Run) -> AsyncIterator[None]:
+async def background_jobs(log: JsonLogger, *runs: BackgroundJob) -> AsyncIterator[None]:
     """Runs them until the end of the block; a fault of ours must not end one before."""
     stop = asyncio.Event()
 
-    async def keep(run: Run) -> None:
+    async def keep(run: BackgroundJob) -> None:
         while not stop.is_set():
             try:
                 await run(stop)
             except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
                 log.failed("background_failed", error)
-                await pause(stop, 1.0)
+                await wait_for_stop(stop, 1.0)
 
     tasks = [asyncio.create_task(keep(run)) for run in runs]
     try:
@@ -65,10 +65,10 @@ async def working(log: Log, *runs: Run) -> AsyncIterator[None]:
     finally:
         stop.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*tasks), GRACE)
+            await asyncio.wait_for(asyncio.gather(*tasks), SHUTDOWN_GRACE)
 
 
-async def pause(stop: asyncio.Event, seconds: float) -> None:
+async def wait_for_stop(stop: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await stop.wait()
@@ -88,7 +88,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def answer(app: Any, listening: socket.socket) -> None:
+async def serve_asgi(app: Any, listening: socket.socket) -> None:
     """Serves an ASGI application until a signal comes."""
     config = uvicorn.Config(
         app,
@@ -100,12 +100,12 @@ async def answer(app: Any, listening: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
-    server = Quiet(config)
+    server = MinimalServer(config)
     with on_signal(server.stop):
         await server.serve(sockets=[listening])
 
 
-class Quiet(uvicorn.Server):
+class MinimalServer(uvicorn.Server):
     def stop(self) -> None:
         self.should_exit = True
 

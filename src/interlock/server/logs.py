@@ -11,20 +11,20 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import Literal
 
-from interlock.config.models import LogWanted
+from interlock.config.models import RequestLogLevel
 from interlock.core.ports import Clock
 from interlock.runtime.durations import rfc3339
 
-Level = Literal["info", "warning", "error"]
-Write = Callable[[str], object]
-MOST = 100  # lines a second about requests; whoever is refused can send more than a disk takes
+LogLevel = Literal["info", "warning", "error"]
+WriteLine = Callable[[str], object]
+MAX_LINES_PER_SECOND = 100  # lines a second about requests; whoever is refused can send more than a disk takes
 SECOND = 1_000
 
 
-class Log:
+class JsonLogger:
     """`wanted` is what is told of requests; the server's own start and end are always told."""
 
-    def __init__(self, clock: Clock, wanted: LogWanted = "problems", write: Write | None = None) -> None:
+    def __init__(self, clock: Clock, wanted: RequestLogLevel = "problems", write: WriteLine | None = None) -> None:
         self.every_request = wanted == "requests"
         self.problems = wanted != "none"
         self._clock = clock
@@ -32,23 +32,25 @@ class Log:
         self._second = 0
         self._told = 0
 
-    def tell(self, level: Level, event: str, **facts: object) -> None:
+    def tell(self, level: LogLevel, event: str, **facts: object) -> None:
         self._line(self._clock(), level, event, facts)
 
-    def request(self, level: Level, event: str, **facts: object) -> None:
+    def request(self, level: LogLevel, event: str, **facts: object) -> None:
         """As `tell`, but not more than so many a second; how many were left out is told with the next."""
         now = self._clock()
         if now // SECOND != self._second:
-            left_out, self._told, self._second = self._told - MOST, 0, now // SECOND
+            left_out, self._told, self._second = self._told - MAX_LINES_PER_SECOND, 0, now // SECOND
             if left_out > 0:
                 self._line(now, "warning", "lines_left_out", {"lines": left_out})
         self._told += 1
-        if self._told <= MOST:
+        if self._told <= MAX_LINES_PER_SECOND:
             self._line(now, level, event, facts)
 
     def failed(self, event: str, error: BaseException, **facts: object) -> None:
         """An error that nobody expected: its class and its place; what it says may be a secret."""
-        self.request("error", event, **facts, exception=type(error).__name__, at_line=place(error.__traceback__))
+        self.request(
+            "error", event, **facts, exception=type(error).__name__, at_line=error_location(error.__traceback__)
+        )
 
     def loop_failed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         """For an event loop: something in the background ended badly."""
@@ -58,28 +60,28 @@ class Log:
         else:
             self.tell("error", "background_failed", message=str(context.get("message", "")))
 
-    def _line(self, now: int, level: Level, event: str, facts: Mapping[str, object]) -> None:
+    def _line(self, now: int, level: LogLevel, event: str, facts: Mapping[str, object]) -> None:
         self._write(json.dumps({"at": rfc3339(now), "level": level, "event": event, **facts}, ensure_ascii=True) + "\n")
 
 
-class Passed(logging.Handler):
+class LibraryLogHandler(logging.Handler):
     """What libraries log, as lines of ours: the text without its values, since those can be anything."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: JsonLogger) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+        level: LogLevel = "error" if record.levelno >= logging.ERROR else "warning"
         lines = str(record.msg).splitlines() or [""]
         facts: dict[str, object] = {"logger": record.name, "message": lines[0]}
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            facts |= {"exception": type(error).__name__, "at_line": place(error.__traceback__)}
+            facts |= {"exception": type(error).__name__, "at_line": error_location(error.__traceback__)}
         self._log.request(level, "library", **facts)
 
 
-def place(traceback: TracebackType | None) -> str:
+def error_location(traceback: TracebackType | None) -> str:
     """Where it was raised: file and line, without the line's text."""
     frames = extract_tb(traceback, limit=-1) if traceback else []
     if not frames:

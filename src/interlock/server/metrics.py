@@ -17,36 +17,36 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from interlock import __version__
 from interlock.config.models import DASHBOARD
-from interlock.notify.status import State, states
-from interlock.server.counters import SECONDS, Route, Timing
-from interlock.server.state import Site
+from interlock.notify.status import ChannelState, read_channel_states
+from interlock.server.counters import LATENCY_BUCKETS, LatencyHistogram, RouteKey
+from interlock.server.state import ServerState
 
-DECISIONS = ("approved", "rejected", "responded")
-WAITS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take
-LOT = 2_000  # lines of the ledger in one read
-MOST = 100_000  # in one answer; what is left is counted by the next
-RESULTS = {"delivered": "sent", "delivery_parked": "parked"}
-SIGN_IN = ("/api/session", "/api/session/link", "/auth/oidc/callback")
+DECISION_KINDS = ("approved", "rejected", "responded")
+WAIT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take
+BATCH_SIZE = 2_000  # lines of the ledger in one read
+MAX_ENTRIES = 100_000  # in one answer; what is left is counted by the next
+DELIVERY_RESULTS = {"delivered": "sent", "delivery_parked": "parked"}
+SIGN_IN_ROUTES = ("/api/session", "/api/session/link", "/auth/oidc/callback")
 
 
 @dataclass
-class Followed:
+class LedgerCounts:
     """What happened in a workspace since this process was first asked."""
 
     seq: int
     kinds: Counter[str] = field(default_factory=Counter)
     told: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and what became of it
-    waits: list[int] = field(default_factory=lambda: [0] * (len(WAITS) + 1))
+    waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
     waited: float = 0.0
 
 
-class Metrics:
+class MetricsExporter:
     """Counters of a workspace come from the ledger, so that it does not matter which process did it, or a command."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
         self._process = CollectorRegistry(auto_describe=False)
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, LedgerCounts] = {}
         self._following = asyncio.Lock()
         ProcessCollector(registry=self._process)
 
@@ -56,38 +56,40 @@ class Metrics:
         stats = await self._site.store.stats(workspace)
         oldest = await self._site.store.measures.oldest_pending(workspace)
         age = 0.0 if oldest is None else max(0, self._site.clock() - oldest) / 1000
-        channels = [each for each in await states(self._site.reach.of(workspace)) if each.name != DASHBOARD]
+        channels = [
+            each for each in await read_channel_states(self._site.reach.of(workspace)) if each.name != DASHBOARD
+        ]
         registry = CollectorRegistry(auto_describe=False)
-        own = _of_workspace(workspace, followed, stats.by_status, age)
+        own = _workspace_metrics(workspace, followed, stats.by_status, age)
         paused, since = await self._site.store.pauses.count(workspace)
-        still = _of_pauses(workspace, paused, 0 if since is None else max(0, self._site.clock() - since) / 1000)
+        still = _pause_metrics(workspace, paused, 0 if since is None else max(0, self._site.clock() - since) / 1000)
         on = sum(each.is_on for each in await self._site.store.open_freezes(workspace))
         frozen = _gauge("interlock_freezes", "Freezes that are on.", on, workspace)
-        told = _of_channels(workspace, channels, followed.told, self._site.clock())
-        registry.register(Once([*own, frozen, *still, *told, *_of_process(self._site)]))
+        told = _channel_metrics(workspace, channels, followed.told, self._site.clock())
+        registry.register(StaticCollector([*own, frozen, *still, *told, *_process_metrics(self._site)]))
         return generate_latest(registry) + generate_latest(self._process)
 
-    async def _follow(self, workspace: str) -> Followed:
+    async def _follow(self, workspace: str) -> LedgerCounts:
         followed = self._followed.get(workspace)
         if followed is None:
-            followed = self._followed[workspace] = Followed((await self._site.store.head(workspace)).seq)
-        for _ in range(MOST // LOT):
-            lot = await self._site.store.measures.happened(workspace, followed.seq, LOT)
+            followed = self._followed[workspace] = LedgerCounts((await self._site.store.head(workspace)).seq)
+        for _ in range(MAX_ENTRIES // BATCH_SIZE):
+            lot = await self._site.store.measures.happened(workspace, followed.seq, BATCH_SIZE)
             for seq, kind, waited, data in lot:
                 followed.seq = seq
                 followed.kinds[kind] += 1
                 if data is not None:
-                    followed.told[json.loads(data)["channel"], RESULTS[kind]] += 1
+                    followed.told[json.loads(data)["channel"], DELIVERY_RESULTS[kind]] += 1
                 if waited is not None:
-                    followed.waits[bisect_left(WAITS, waited / 1000)] += 1
+                    followed.waits[bisect_left(WAIT_BUCKETS, waited / 1000)] += 1
                     followed.waited += waited / 1000
-            if len(lot) < LOT:
+            if len(lot) < BATCH_SIZE:
                 break
             await asyncio.sleep(0)  # others go first
         return followed
 
 
-class Once:
+class StaticCollector:
     """A collector of what is known already."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
@@ -97,7 +99,7 @@ class Once:
         return iter(self._metrics)
 
 
-def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], age: float) -> Iterator[Metric]:
+def _workspace_metrics(name: str, followed: LedgerCounts, statuses: Mapping[str, int], age: float) -> Iterator[Metric]:
     kinds = followed.kinds
     approvals = GaugeMetricFamily("interlock_approvals", "Approvals by status.", labels=["workspace", "status"])
     for status, n in statuses.items():
@@ -106,7 +108,7 @@ def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], ag
     yield _gauge("interlock_pending", "Calls that wait on people.", statuses.get("pending", 0), name)
     yield _gauge("interlock_oldest_pending_seconds", "Age of the oldest call that waits.", age, name)
     decisions = CounterMetricFamily("interlock_decisions", "What was decided.", labels=["workspace", "kind"])
-    for kind in DECISIONS:
+    for kind in DECISION_KINDS:
         decisions.add_metric([name, kind], kinds[kind])
     yield decisions
     yield _counter("interlock_expired", "Calls that nobody decided, or started, in time.", kinds["expired"], name)
@@ -116,16 +118,16 @@ def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], ag
         events.add_metric([name, kind], n)
     yield events
     took = HistogramMetricFamily("interlock_time_to_decide_seconds", "From the proposal.", labels=["workspace"])
-    took.add_metric([name], _buckets(WAITS, followed.waits), followed.waited)
+    took.add_metric([name], _buckets(WAIT_BUCKETS, followed.waits), followed.waited)
     yield took
 
 
-def _of_pauses(name: str, paused: int, age: float) -> Iterator[Metric]:
+def _pause_metrics(name: str, paused: int, age: float) -> Iterator[Metric]:
     yield _gauge("interlock_paused_runs", "Runs that stand still; up to 10,000.", paused, name)
     yield _gauge("interlock_oldest_paused_seconds", "Age of the oldest run that stands still.", age, name)
 
 
-def _of_process(site: Site) -> Iterator[Metric]:
+def _process_metrics(site: ServerState) -> Iterator[Metric]:
     meters, tally = site.meters, site.store.tally
     info = GaugeMetricFamily("interlock_info", "Which version runs.", labels=["version"])
     info.add_metric([__version__], 1)
@@ -143,21 +145,23 @@ def _of_process(site: Site) -> Iterator[Metric]:
     errors.add_metric(["write"], tally.failed)
     errors.add_metric(["request"], sum(t.count for (_, _, status), t in meters.requests.items() if status == 503))
     yield errors
-    failed = [t.count for (_, route, status), t in meters.requests.items() if route in SIGN_IN and status in (401, 429)]
+    failed = [
+        t.count for (_, route, status), t in meters.requests.items() if route in SIGN_IN_ROUTES and status in (401, 429)
+    ]
     yield _counter("interlock_sign_ins_refused", "Sign-ins that this process refused.", sum(failed))
-    yield _requests(meters.requests)
+    yield _request_metric(meters.requests)
 
 
-def _of_channels(
-    workspace: str, channels: Sequence[State], told: Mapping[tuple[str, str], int], now: int
+def _channel_metrics(
+    workspace: str, channels: Sequence[ChannelState], told: Mapping[tuple[str, str], int], now: int
 ) -> Iterator[Metric]:
     """A few look-ups for each channel, which cost the same however much waits."""
     sent = CounterMetricFamily("interlock_deliveries", "Messages to people.", labels=["workspace", "channel", "result"])
-    none = {(each.name, result): 0 for each in channels for result in RESULTS.values()}
+    none = {(each.name, result): 0 for each in channels for result in DELIVERY_RESULTS.values()}
     for (channel, result), n in sorted({**none, **told}.items()):
         sent.add_metric([workspace, channel, result], n)
     yield sent
-    figures: dict[tuple[str, str], Callable[[State], float]] = {
+    figures: dict[tuple[str, str], Callable[[ChannelState], float]] = {
         ("due", "Messages that wait; up to 1,000."): lambda each: each.due,
         ("parked", "Messages that were given up; of the newest 1,000."): lambda each: each.parked,
         ("off", "1 if its other side wants nothing more."): lambda each: int(each.off is not None),
@@ -172,10 +176,10 @@ def _of_channels(
         yield metric
 
 
-def _requests(timings: Mapping[Route, Timing]) -> Metric:
+def _request_metric(timings: Mapping[RouteKey, LatencyHistogram]) -> Metric:
     metric = HistogramMetricFamily("interlock_request_seconds", "Answers.", labels=["method", "route", "status"])
     for (method, route, status), timing in sorted(timings.items()):
-        metric.add_metric([method, route, str(status)], _buckets(SECONDS, timing.buckets), timing.total)
+        metric.add_metric([method, route, str(status)], _buckets(LATENCY_BUCKETS, timing.buckets), timing.total)
     return metric
 
 

@@ -6,40 +6,40 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Kind = Literal["approve", "edit", "respond", "reject"]
-Waiting = Literal["pending", "approved", "running"]
-Ended = Literal["rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown"]
-Status = Waiting | Ended
-Time = Annotated[str, Field(description="RFC 3339, in UTC.", json_schema_extra={"format": "date-time"})]
+DecisionKind = Literal["approve", "edit", "respond", "reject"]
+OpenStatus = Literal["pending", "approved", "running"]
+EndedStatus = Literal["rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown"]
+Status = OpenStatus | EndedStatus
+Timestamp = Annotated[str, Field(description="RFC 3339, in UTC.", json_schema_extra={"format": "date-time"})]
 Digest = Annotated[str, Field(description="SHA-256 in hex; changed where the content was erased.")]
 
 
-class Told(BaseModel):
+class ResponseModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class People(Told):
+class PeopleJson(ResponseModel):
     users: list[str]
     teams: list[str]
 
 
-class Quorum(Told):
+class QuorumJson(ResponseModel):
     have: int
     need: int
 
 
-class Decided(Told):
+class DecisionJson(ResponseModel):
     """What was decided, by whom and when. Time and policy decide too: then `by` is interlock or policy."""
 
     kind: str
     by: str
-    at: Time
+    at: Timestamp
     via: str
     reason: str
     comment: str
 
 
-class Item(Told):
+class ApprovalItemJson(ResponseModel):
     """An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits."""
 
     id: str
@@ -57,34 +57,34 @@ class Item(Told):
     requester: str
     rule: str
     priority: str
-    quorum: Quorum
+    quorum: QuorumJson
     alarms: list[str]
     claimed_by: str
     open_questions: int
     version: int
-    created_at: Time
-    expires_at: Time
+    created_at: Timestamp
+    expires_at: Timestamp
     seconds_left: float | None
-    release_at: Time | None
-    start_by: Time | None
-    decision: Decided | None
-    may_decide: list[Kind]
+    release_at: Timestamp | None
+    start_by: Timestamp | None
+    decision: DecisionJson | None
+    may_decide: list[DecisionKind]
 
 
-class Page(Told):
+class ApprovalPageJson(ResponseModel):
     """`next` is the cursor of the next page. `behind`: what changed a moment ago may be missing from a search."""
 
-    items: list[Item]
+    items: list[ApprovalItemJson]
     next: str | None
     behind: bool
 
 
-class Fact(Told):
+class CardFactJson(ResponseModel):
     label: str
     text: str
 
 
-class Argument(Told):
+class CardFieldJson(ResponseModel):
     """One argument at any depth, safe to print; `pointer` is exact, `length` counts characters or members."""
 
     pointer: str
@@ -96,7 +96,7 @@ class Argument(Told):
     findings: list[str]
 
 
-class Card(Told):
+class CardJson(ResponseModel):
     """What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
 
     `sentence` and `preview` are the server's or the registered tool's own.
@@ -105,15 +105,15 @@ class Card(Told):
     risk: str
     tool: str
     sentence: str
-    facts: list[Fact]
-    fields: list[Argument]
+    facts: list[CardFactJson]
+    fields: list[CardFieldJson]
     preview: str
     agent_description: str
     agent_preview: str
     agent_says: str
 
 
-class Finding(Told):
+class FindingJson(ResponseModel):
     """A reason to look twice. An alarm has to be acknowledged by its id before the call can be approved."""
 
     id: str
@@ -123,47 +123,47 @@ class Finding(Told):
     message: str
 
 
-class Stage(Told):
+class StageJson(ResponseModel):
     """Without `approvers` the requester and every reviewer and admin may decide."""
 
-    approvers: People | None
+    approvers: PeopleJson | None
     need: int
     have: int
     done: bool
 
 
-class Vote(Told):
+class VoteJson(ResponseModel):
     by: str
     seat: str
     stage: int
     args_sha256: Digest
-    at: Time
+    at: Timestamp
     via: str
 
 
-class Delegated(Told):
+class DelegationJson(ResponseModel):
     by: str
-    to: People
+    to: PeopleJson
 
 
-class Reply(Told):
+class ReplyJson(ResponseModel):
     by: str
-    at: Time
+    at: Timestamp
     text: str | None
 
 
-class Question(Reply):
+class QuestionJson(ReplyJson):
     """What a person asked the agent; `text` is null once it was erased."""
 
     number: int
-    reply: Reply | None
+    reply: ReplyJson | None
 
 
-class Entry(Told):
+class TimelineEntryJson(ResponseModel):
     """One line of the ledger; `content` is null where there is none, or where it was erased."""
 
     seq: int
-    at: Time
+    at: Timestamp
     kind: str
     actor: str
     approval_id: str
@@ -172,7 +172,7 @@ class Entry(Told):
     digest: str | None
 
 
-class Shown(Item):
+class ApprovalJson(ApprovalItemJson):
     """One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
 
     `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
@@ -181,23 +181,23 @@ class Shown(Item):
     args: Any
     schema_: Annotated[dict[str, Any] | None, Field(alias="schema")]
     declared: bool
-    card: Card
-    findings: list[Finding]
-    decisions: list[Kind]
-    may_not: dict[Kind, str]
+    card: CardJson
+    findings: list[FindingJson]
+    decisions: list[DecisionKind]
+    may_not: dict[DecisionKind, str]
     needed: str
-    stages: list[Stage]
+    stages: list[StageJson]
     excluded: list[str]
-    votes: list[Vote]
+    votes: list[VoteJson]
     editors: list[str]
-    delegations: list[Delegated]
-    questions: list[Question]
-    timeline: list[Entry]
+    delegations: list[DelegationJson]
+    questions: list[QuestionJson]
+    timeline: list[TimelineEntryJson]
     result: Any
     error_message: str | None
 
 
-class Outcome(Told):
+class OutcomeJson(ResponseModel):
     """What the agent does next. `args` are there with `proceed`, `message` with `answered`, `reason` with `refused`."""
 
     outcome: Literal["proceed", "waiting", "refused", "answered", "finished"]
@@ -205,7 +205,7 @@ class Outcome(Told):
     args_sha256: str
     approval_id: str = ""
     args: dict[str, Any] = {}
-    until: Time | None = None
+    until: Timestamp | None = None
     questions: list[int] = []
     message: Any = None
     reason: str = ""
@@ -213,51 +213,51 @@ class Outcome(Told):
     error: str | None = None
 
 
-class Brief(Told):
+class ApprovalSummaryJson(ResponseModel):
     """What came of a decision, without the card: for whoever sends `Prefer: return=minimal`."""
 
     id: str
     status: Status
     version: int
     args_sha256: str
-    quorum: Quorum
-    decision: Decided | None
-    release_at: Time | None
-    start_by: Time | None
+    quorum: QuorumJson
+    decision: DecisionJson | None
+    release_at: Timestamp | None
+    start_by: Timestamp | None
 
 
-class Started(Told):
+class ExecutionJson(ResponseModel):
     """The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show."""
 
     fence: int
     args: dict[str, Any]
     idempotency_key: str
-    lease_until: Time
+    lease_until: Timestamp
 
 
-class Renewed(Told):
+class CallLease(ResponseModel):
     approval_id: str
     fence: int
     status: Literal["running"]
 
 
-class Moved(Told):
+class CallStatusJson(ResponseModel):
     approval_id: str
     status: Status
 
 
-class OpenRun(Told):
+class OpenRun(ResponseModel):
     run_id: str
     runner: str
-    lease_until: Time
+    lease_until: Timestamp
 
 
-class OpenRuns(Told):
+class OpenRuns(ResponseModel):
     items: list[OpenRun]
     next: None
 
 
-class RunTaken(Told):
+class AcquiredRunJson(ResponseModel):
     """`key` hides secrets in the ids of calls, and is of no use for any other run."""
 
     run_id: str
@@ -267,60 +267,60 @@ class RunTaken(Told):
     api: int
 
 
-class RunMoved(Told):
+class RunStatusJson(ResponseModel):
     run_id: str
     status: Literal["open", "closed"]
 
 
-class PauseTold(Told):
+class PauseJson(ResponseModel):
     """`run_id` is the run as its calls name it, `called` what its framework calls it."""
 
     run_id: str
     called: str
     agent: str
-    paused_at: Time
+    paused_at: Timestamp
     fence: int
     attempts: int
 
 
-class PauseInfo(PauseTold):
+class PauseInfo(PauseJson):
     """`waiting` is how many of its approvals wait for people; `resuming` says that a program goes on with it now."""
 
     waiting: int
     resuming: bool
 
 
-class PauseList(Told):
+class PauseList(ResponseModel):
     items: list[PauseInfo]
     next: str | None
 
 
-class ClaimedPause(PauseTold):
+class ClaimedPause(PauseJson):
     """`state` is as it was given, in base64."""
 
     state: str
 
 
-class ClaimedPauses(Told):
+class ClaimedPauses(ResponseModel):
     """`held` are the other programs with this key that go on with runs of this agent now."""
 
     items: list[ClaimedPause]
     held: list[str]
 
 
-class PauseKept(Told):
+class PauseLease(ResponseModel):
     run_id: str
     fence: int
 
 
-class PauseLeft(Told):
+class PauseRelease(ResponseModel):
     """For so many `seconds` nobody takes it."""
 
     run_id: str
     seconds: float
 
 
-class PauseEnded(Told):
+class PauseCompletion(ResponseModel):
     """`over` is false if it was paused again, or claimed by somebody else, meanwhile."""
 
     run_id: str

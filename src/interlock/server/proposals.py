@@ -9,52 +9,52 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
-from interlock.app.workspaces import Known
-from interlock.chat.tool_registry import Registered
-from interlock.config.models import Action, is_ready
+from interlock.app.workspaces import WorkspaceSnapshot
+from interlock.chat.tool_registry import RegisteredTools
+from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core._fast import made
-from interlock.core.call import MAX_WORDS, QUESTION, Caller, ToolCall, ToolSpec, propose
-from interlock.core.declared import Said
+from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL, Caller, ToolCall, ToolSpec, propose
+from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.identity import Principal, owner_of
-from interlock.core.names import differs_only_in_case, fits, looks_like, mixture
+from interlock.core.identity import Principal, agents_owner
+from interlock.core.names import differs_only_in_case, looks_like, matches_pattern, mixed_alphabet
 from interlock.core.outcome import Outcome, Proceed
-from interlock.core.pins import Pins, doubt_about
-from interlock.core.policy.claims import Fill
-from interlock.core.policy.policy import People, Stage, imitation, mixed_alphabets
+from interlock.core.pins import Pins, pin_mismatch_reason
+from interlock.core.policy.claims import FillTerms
+from interlock.core.policy.policy import People, Stage, imitation_reason, mixed_alphabets_reason
 from interlock.core.ports import User
 from interlock.presenters.approval import outcome_json
 from interlock.runtime.durations import parse_duration
-from interlock.server.http import Answer, Body, Many, encoded
+from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json
 
-_HOW = (
+_OTHER_KEY_HINT = (
     "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
     "an admin for another key."
 )
-ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
+QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")  # a question to people
 
 
-class Process(Protocol):
+class HasRegisteredTools(Protocol):
     """What a call is taken by: the tools that the process knows."""
 
     @property
-    def registered(self) -> Registered: ...
+    def registered(self) -> RegisteredTools: ...
 
 
-class Place(Protocol):
+class WorkspaceDirectory(Protocol):
     """And the workspace, with its people and its pins."""
 
     @property
     def workspace(self) -> str: ...
     @property
-    def known(self) -> Known: ...
+    def known(self) -> WorkspaceSnapshot: ...
     @property
     def people(self) -> Mapping[str, User]: ...
     @property
     def pins(self) -> Pins: ...
 
 
-class Proposed(Body):
+class ProposalBody(RequestBody):
     """A call that an agent wants to make."""
 
     tool: str
@@ -63,23 +63,29 @@ class Proposed(Body):
     run_id: str
     thread_id: str = ""
     agent: str = ""
-    agent_path: Many[str] = ()
+    agent_path: JsonList[str] = ()
     initiated_by: str = ""
     priority: Literal["", "low", "medium", "high"] = ""
     expires_in: str = ""
     setting: Literal["chat", "queue", "paused"] = "queue"
     switch: Literal["", "on", "off"] = ""
     schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
-    description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
+    description: Annotated[str, Field(max_length=MAX_TEXT_LENGTH)] = ""
     effect: Literal["", "read", "write", "destructive"] = ""
     idempotent: bool = False
-    secret: Annotated[Many[str], Field(max_length=100)] = ()
+    secret: Annotated[JsonList[str], Field(max_length=100)] = ()
     preview: str | dict[str, object] | list[object] | None = None
-    decisions: Many[Literal["approve", "edit", "respond", "reject"]] = ()
+    decisions: JsonList[Literal["approve", "edit", "respond", "reject"]] = ()
     agent_says: str = ""
 
 
-def call_of(body: Proposed, principal: Principal, site: Process, doors: Place, setting: str = "queue") -> ToolCall:
+def make_tool_call(
+    body: ProposalBody,
+    principal: Principal,
+    site: HasRegisteredTools,
+    doors: WorkspaceDirectory,
+    setting: str = "queue",
+) -> ToolCall:
     """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
     agent, agents = _agents(body, principal)
     _check_tool(body.tool, principal)
@@ -90,7 +96,7 @@ def call_of(body: Proposed, principal: Principal, site: Process, doors: Place, s
     teams = tuple(sorted(requester.teams)) if requester else ()
     caller = made(
         Caller,
-        owner=owner_of(*agents) if principal.agents and len(agents) == 1 else principal.owner,
+        owner=agents_owner(*agents) if principal.agents and len(agents) == 1 else principal.owner,
         owners=principal.owners,
         agents=agents,
         credential=principal.credential,
@@ -119,24 +125,25 @@ def call_of(body: Proposed, principal: Principal, site: Process, doors: Place, s
         agent_says=body.agent_says,
         decisions=body.decisions,
         caller=caller,
-        refusal=_imitation(body.tool, named, site, doors) or _mixture(body, principal, named, site, doors),
+        refusal=_lookalike_refusal(body.tool, named, site, doors)
+        or _mixed_script_refusal(body, principal, named, site, doors),
     )
 
 
-class Definition(NamedTuple):
+class ResolvedDefinition(NamedTuple):
     """The definition of a tool that counts, and whose word it is."""
 
     spec: ToolSpec
     origin: Literal["registered", "pinned", "declared"]
-    action: Action | None  # of this name, if there is one
+    action: ActionSettings | None  # of this name, if there is one
 
 
-def definition_of(body: Proposed, site: Process, doors: Place) -> Definition:
+def resolve_definition(body: ProposalBody, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ResolvedDefinition:
     """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
     action = site.registered.action(body.tool)
     known = known_definition(body.tool, action, site, doors)
     if known is None:
-        return Definition(declared_spec(body, believed=action is None), "declared", action)
+        return ResolvedDefinition(declared_spec(body, believed=action is None), "declared", action)
     if known.origin == "registered":
         return known
     claimed = declared_spec(body)
@@ -145,64 +152,66 @@ def definition_of(body: Proposed, site: Process, doors: Place) -> Definition:
     return known
 
 
-def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCall:
+def with_definition(call: ToolCall, body: ProposalBody, known: ResolvedDefinition) -> ToolCall:
     """Beside what the server knows of a tool, what the program itself has for it: that may have changed since a pin."""
     if known.origin == "declared" or call.caller is None:
         return call
     said = declared_spec(body)
-    doubt = doubt_about(known.spec, said) if known.origin == "pinned" else ""
+    doubt = pin_mismatch_reason(known.spec, said) if known.origin == "pinned" else ""
     caller = replace(call.caller, spec_sha256=said.sha256)
     return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
 
 
-def known_definition(tool: str, action: Action | None, site: Process, doors: Place) -> Definition | None:
+def known_definition(
+    tool: str, action: ActionSettings | None, site: HasRegisteredTools, doors: WorkspaceDirectory
+) -> ResolvedDefinition | None:
     """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
 
     `action` is the one of its name.
     """
     registered = site.registered.spec_of(doors.workspace, tool, action)
     if registered is not None:
-        return Definition(registered, "registered", action)
+        return ResolvedDefinition(registered, "registered", action)
     pin = pinned_spec(tool, doors)
-    return None if pin is None else Definition(pin, "pinned", action)
+    return None if pin is None else ResolvedDefinition(pin, "pinned", action)
 
 
-def known_spec(tool: str, site: Process, doors: Place) -> ToolSpec | None:
+def known_spec(tool: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ToolSpec | None:
     known = known_definition(tool, site.registered.action(tool), site, doors)
     return None if known is None else known.spec
 
 
-def pinned_spec(tool: str, doors: Place) -> ToolSpec | None:
+def pinned_spec(tool: str, doors: WorkspaceDirectory) -> ToolSpec | None:
     pin = doors.pins.find(tool)
     return None if pin is None else pin.spec if pin.tool == tool else replace(pin.spec, name=tool)
 
 
-def team_of(name: str, site: Process, doors: Place) -> People | None:
+def action_team(name: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> People | None:
     """Who decides about an action, where a rule names nobody.
 
     A team that nobody configured counts only where there are people in it: else nobody could ever decide.
     """
-    return _team(site.registered.action(name), doors)
+    return _effective_team(site.registered.action(name), doors)
 
 
-def action_terms(action: Action | None, doors: Place) -> Fill | None:
+def action_terms(action: ActionSettings | None, doors: WorkspaceDirectory) -> FillTerms | None:
     """Where a rule names no approvers, the action's team decides."""
-    team = None if action is None else _team(action, doors)
+    team = None if action is None else _effective_team(action, doors)
     return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
 
 
-def _team(action: Action | None, doors: Place) -> People | None:
+def _effective_team(action: ActionSettings | None, doors: WorkspaceDirectory) -> People | None:
     if action is None or not action.team:
         return None
     here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
-    return People(teams=frozenset({action.team})) if here or not is_ready(action) else None
+    return People(teams=frozenset({action.team})) if here or not is_builtin_action(action) else None
 
 
 def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
     return tuple(stage if stage.approvers else Stage(team, stage.quorum) for stage in stages)
 
 
-def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
+def declared_spec(body: ProposalBody, *, believed: bool = True) -> ToolSpec:
     """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
     preview, description = body.preview, body.description
     if body.schema_ is preview is None and not (description or body.secret or body.decisions):  # most of them
@@ -211,8 +220,8 @@ def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
         body.tool,
         body.effect if believed else "",
         body.schema_,
-        Said(description) if description else "",
-        None if preview is None else Said(preview if isinstance(preview, str) else encoded(preview).decode()),
+        AgentText(description) if description else "",
+        None if preview is None else AgentText(preview if isinstance(preview, str) else encode_json(preview).decode()),
         body.secret,
         body.idempotent,
         decisions=body.decisions,
@@ -225,7 +234,7 @@ def _plain_spec(tool: str, effect: str, idempotent: bool) -> ToolSpec:  # noqa: 
     return ToolSpec(tool, effect, idempotent=idempotent, declared=True)
 
 
-def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]:
+def _agents(body: ProposalBody, principal: Principal) -> tuple[str, tuple[str, ...]]:
     """The agent's name in the call, and as which agents it is judged: a key that is bound cannot say another name."""
     said = body.agent_path[0] if body.agent_path else body.agent
     if body.agent_path and body.agent not in ("", body.agent_path[-1]):
@@ -243,19 +252,19 @@ def check_agent(principal: Principal, said: str) -> str:
     """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
     if principal.agents and said and said not in principal.agents:
         bound = ", ".join(principal.agents)
-        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}. {_HOW}")
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}. {_OTHER_KEY_HINT}")
     return said or (principal.agents[0] if principal.agents else principal.name)
 
 
 def _check_tool(tool: str, principal: Principal) -> None:
-    if principal.tools and not any(fits(tool, pattern) for pattern in principal.tools):
+    if principal.tools and not any(matches_pattern(tool, pattern) for pattern in principal.tools):
         allowed = ", ".join(principal.tools)
         raise Forbidden(f"This key may propose calls of {allowed} only, not of {tool!r}. Ask an admin for another key.")
 
 
-def _requester(body: Proposed, principal: Principal, doors: Place) -> tuple[str, bool]:
+def _requester(body: ProposalBody, principal: Principal, doors: WorkspaceDirectory) -> tuple[str, bool]:
     """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
-    said = account_of(body.initiated_by, doors)
+    said = account_name(body.initiated_by, doors)
     match principal.requester:
         case "":
             return said, False
@@ -271,7 +280,7 @@ def _requester(body: Proposed, principal: Principal, doors: Place) -> tuple[str,
             raise Forbidden(f"This key acts for {name} only; leave initiated_by out.")
 
 
-def account_of(name: str, doors: Place) -> str:
+def account_name(name: str, doors: WorkspaceDirectory) -> str:
     """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
     if not name or name in doors.people:
         return name
@@ -281,43 +290,47 @@ def account_of(name: str, doors: Place) -> str:
     return (by_name or by_email or [name])[0]
 
 
-def _imitation(tool: str, requester: str, site: Process, doors: Place) -> str:
+def _lookalike_refusal(tool: str, requester: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> str:
     """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
     known = doors.known
     if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
         tools = (*site.registered.odd_names(doors.workspace), *known.odd_pins)
         if not tools and not known.odd_people:
             return ""
-        found = "" if known_spec(tool, site, doors) else _alike(tool, tools)
-        found = found or ("" if requester in known.people else _alike(requester, known.odd_people))
+        found = "" if known_spec(tool, site, doors) else _find_lookalike(tool, tools)
+        found = found or ("" if requester in known.people else _find_lookalike(requester, known.odd_people))
     else:
         people = {each for user in known.people.values() for each in (user.name, user.email) if each}
         tools = (*site.registered.names(doors.workspace), *known.pins.by_name)
-        found = _alike(tool, tools) or _alike(requester, people)
-    return imitation(found) if found else ""
+        found = _find_lookalike(tool, tools) or _find_lookalike(requester, people)
+    return imitation_reason(found) if found else ""
 
 
 def _is_plain(name: str) -> bool:
     return name.isascii() and name == name.strip()
 
 
-def _alike(name: str, known: Iterable[str]) -> str:
+def _find_lookalike(name: str, known: Iterable[str]) -> str:
     return next((each for each in known if looks_like(name, each)), "")
 
 
-def _mixture(body: Proposed, principal: Principal, requester: str, site: Process, doors: Place) -> str:
+def _mixed_script_refusal(
+    body: ProposalBody, principal: Principal, requester: str, site: HasRegisteredTools, doors: WorkspaceDirectory
+) -> str:
     """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
-    found = next(filter(None, map(mixture, agents)), "") or ("" if requester in doors.people else mixture(requester))
+    found = next(filter(None, map(mixed_alphabet, agents)), "") or (
+        "" if requester in doors.people else mixed_alphabet(requester)
+    )
     if not found and not body.tool.isascii():
         action = site.registered.action(body.tool)
         known = action or known_definition(body.tool, action, site, doors)
-        found = "" if known else mixture(body.tool)
-    return mixed_alphabets(found) if found else ""
+        found = "" if known else mixed_alphabet(body.tool)
+    return mixed_alphabets_reason(found) if found else ""
 
 
-def told(outcome: Outcome) -> Answer:
-    body = encoded(outcome_json(outcome))
+def outcome_response(outcome: Outcome) -> HttpResponse:
+    body = encode_json(outcome_json(outcome))
     if isinstance(outcome, Proceed):
-        return Answer(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
-    return Answer(200, body)
+        return HttpResponse(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
+    return HttpResponse(200, body)

@@ -18,20 +18,20 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from interlock.app.gate import Gate
-from interlock.config.models import Quotas
+from interlock.config.models import QuotaSettings
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
-from interlock.core.identity import Principal, owner_of
+from interlock.core.identity import Principal, agents_owner
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy.policy import Allow, Ask
 from interlock.core.ports import Clock
-from interlock.core.rate_limit import MINUTE, MOST
+from interlock.core.rate_limit import MAX_NAMES, MINUTE
 from interlock.storage.store import SqlStore
 
-MAX_KEPT = 4_096  # bytes of an agent's answer that is kept for a retry
-PAUSED_EACH = 1 << 16  # bytes of paused runs for each pending call that a key may have
-PAUSED_LEAST = 1 << 24
-SECOND = 1_000  # milliseconds for which a count of the database is used
+MAX_KEPT_BYTES = 4_096  # bytes of an agent's answer that is kept for a retry
+PAUSED_BYTES_PER_CALL = 1 << 16  # bytes of paused runs for each pending call that a key may have
+MIN_PAUSED_BYTES = 1 << 24
+COUNT_MAX_AGE = 1_000  # milliseconds for which a count of the database is used
 
 
 class MinuteCount:
@@ -119,19 +119,19 @@ class PendingCount:
         return outcome
 
     def is_fresh(self, now: int) -> bool:
-        return self._looked is not None and 0 <= now - self._looked < SECOND
+        return self._looked is not None and 0 <= now - self._looked < COUNT_MAX_AGE
 
 
-class Account(NamedTuple):
+class KeyQuota(NamedTuple):
     """What holds for a key, as its principal says: made once for each that is looked up."""
 
     who: Principal
-    limits: Quotas
+    limits: QuotaSettings
     place: tuple[str, str, int]  # of its pending calls: workspace, owner and limit
 
 
-class QuotaKeeper:
-    def __init__(self, quotas: Quotas, store: SqlStore, clock: Clock) -> None:
+class QuotaEnforcer:
+    def __init__(self, quotas: QuotaSettings, store: SqlStore, clock: Clock) -> None:
         self._quotas = quotas
         self._store = store
         self._clock = clock
@@ -140,13 +140,13 @@ class QuotaKeeper:
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
         self._owners: WeakValueDictionary[tuple[str, str], OwnerCount] = WeakValueDictionary()
-        self._accounts: OrderedDict[str, Account] = OrderedDict()  # by key
+        self._accounts: OrderedDict[str, KeyQuota] = OrderedDict()  # by key
 
-    def limits_of(self, who: Principal) -> Quotas | None:
+    def limits_of(self, who: Principal) -> QuotaSettings | None:
         """Those of the key, else the server's; None for people, who are no flood."""
         if not who.is_agent:
             return None
-        return Quotas(
+        return QuotaSettings(
             self._quotas.per_minute if who.per_minute is None else who.per_minute,
             self._quotas.pending if who.pending is None else who.pending,
         )
@@ -173,8 +173,8 @@ class QuotaKeeper:
         counted = self._counted.get(who.credential) or self._counted_of(who)
         wait = counted.wait(now, limits.per_minute) if counted.count >= limits.per_minute else 0
         full = pending is not None and pending.is_full
-        if (wait or full) and not await _is_free(gate, call, spec, is_minute=wait > 0):
-            raise _excess(limits, wait, pending)
+        if (wait or full) and not await _is_exempt(gate, call, spec, is_minute=wait > 0):
+            raise _quota_exceeded(limits, wait, pending)
         counted.begin(now)
         owner = who.owner if call.caller is None else call.caller.owner
         outcome = await (ask() if pending is None else pending.during(owner, ask))
@@ -182,9 +182,9 @@ class QuotaKeeper:
             counted.count -= 1
         return outcome
 
-    def _account(self, who: Principal, limits: Quotas) -> Account:
-        account = self._accounts[who.credential] = Account(who, limits, (who.workspace, who.owner, limits.pending))
-        if len(self._accounts) > MOST:
+    def _account(self, who: Principal, limits: QuotaSettings) -> KeyQuota:
+        account = self._accounts[who.credential] = KeyQuota(who, limits, (who.workspace, who.owner, limits.pending))
+        if len(self._accounts) > MAX_NAMES:
             self._accounts.popitem(last=False)
         return account
 
@@ -195,7 +195,7 @@ class QuotaKeeper:
             return
         counted, now = self._counted.get(who.credential) or self._counted_of(who), self._clock()
         if wait := counted.wait(now, limits.per_minute):
-            raise _excess(limits, wait, None)
+            raise _quota_exceeded(limits, wait, None)
         counted.begin(now)
 
     def may_keep(self, who: Principal, size: int) -> bool:
@@ -207,7 +207,7 @@ class QuotaKeeper:
         if limits is None:
             return True
         kept, now = self._kept_of(who), self._clock()
-        if size > MAX_KEPT or kept.wait(now, limits.per_minute):
+        if size > MAX_KEPT_BYTES or kept.wait(now, limits.per_minute):
             return False
         kept.begin(now)
         return True
@@ -232,7 +232,7 @@ class QuotaKeeper:
         if limits is None or not limits.pending:
             yield
             return
-        most = max(limits.pending * PAUSED_EACH, PAUSED_LEAST)
+        most = max(limits.pending * PAUSED_BYTES_PER_CALL, MIN_PAUSED_BYTES)
         async with self._turn(who):
             if await stored() + size > most:
                 message = (
@@ -254,13 +254,13 @@ class QuotaKeeper:
         kept = self._kept.get(who.credential)
         if kept is None:
             kept = self._kept[who.credential] = MinuteCount(self._clock())
-            if len(self._kept) > MOST:
+            if len(self._kept) > MAX_NAMES:
                 self._kept.popitem(last=False)
         return kept
 
     def _counted_of(self, who: Principal) -> MinuteCount:
         counted = self._counted[who.credential] = MinuteCount(self._clock())
-        if len(self._counted) > MOST:
+        if len(self._counted) > MAX_NAMES:
             self._counted.popitem(last=False)
         return counted
 
@@ -270,7 +270,7 @@ class QuotaKeeper:
         if pending is None:
             owners = {owner: self._owner_of(who.workspace, owner) for owner in _owners(who)}
             pending = self._pending[place] = PendingCount(limit, owners)
-            if len(self._pending) > MOST:
+            if len(self._pending) > MAX_NAMES:
                 self._pending.popitem(last=False)
         await pending.refresh(lambda: self._count(who, limit), self._clock)
         return pending
@@ -288,10 +288,10 @@ class QuotaKeeper:
 
 def _owners(who: Principal) -> list[str]:
     """A key of several agents has calls of each of them, and calls that name none."""
-    return sorted({who.owner, *map(owner_of, who.agents)})
+    return sorted({who.owner, *map(agents_owner, who.agents)})
 
 
-def _excess(limits: Quotas, wait: int, pending: PendingCount | None) -> TooManyRequests:
+def _quota_exceeded(limits: QuotaSettings, wait: int, pending: PendingCount | None) -> TooManyRequests:
     if wait or pending is None:
         message = f"This key has asked for {limits.per_minute:,} calls within a minute. Try again in {wait} seconds."
         return TooManyRequests(message, retry_after=wait)
@@ -299,7 +299,7 @@ def _excess(limits: Quotas, wait: int, pending: PendingCount | None) -> TooManyR
     return TooManyRequests(message, retry_after=5 if pending.count >= pending.limit else 1)
 
 
-async def _is_free(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
+async def _is_exempt(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
     """What adds nothing: a call that is known, a read that is allowed; to the pending ones, whatever does not ask."""
     judged = await gate.judged(call, spec) if spec else None
     if judged is not None:

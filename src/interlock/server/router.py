@@ -10,32 +10,32 @@ from typing import NamedTuple
 from interlock.core.canonical import MAX_BYTES
 from interlock.core.errors import Error, InvalidRequest
 from interlock.server.auth import Auth, check_allowed
-from interlock.server.counters import Meters
+from interlock.server.counters import ServerCounters
 from interlock.server.http import (
-    Answer,
-    App,
-    Asked,
+    AsgiApp,
+    AsgiMessage,
+    BodyTooLarge,
     Header,
-    Message,
+    HttpRequest,
+    HttpResponse,
     Receive,
+    RequestTimeout,
     Scope,
     Send,
-    TooLarge,
-    TooSlow,
-    Unsupported,
-    error_answer,
+    UnsupportedMediaType,
+    error_response,
     is_json,
     read_json,
-    send_answer,
+    send_response,
 )
-from interlock.server.idempotency import Repeats, may_repeat
+from interlock.server.idempotency import IdempotencyHandler, supports_idempotency
 from interlock.server.middleware.deadlines import Deadlines
-from interlock.server.middleware.hosts_and_cors import Doorway, preflight, readable
+from interlock.server.middleware.hosts_and_cors import HostAndCorsPolicy, preflight_response, with_cors_headers
 
-BODY_SECONDS = 10.0  # for a whole body to arrive
-MAX_REST = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
-REST_SECONDS = 10.0
-ONCE = (
+BODY_TIMEOUT = 10.0  # for a whole body to arrive
+MAX_DRAINED = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
+DRAIN_TIMEOUT = 10.0
+SINGLE_HEADERS = (
     b"authorization",
     b"content-length",
     b"content-type",
@@ -46,7 +46,7 @@ ONCE = (
     b"origin",
     b"x-api-key",
 )
-PLAIN: tuple[Header, ...] = (
+SECURITY_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -57,13 +57,15 @@ PLAIN: tuple[Header, ...] = (
 )
 
 # Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
-BRIEF = tuple(header for header in PLAIN if header[0] in (b"cache-control", b"x-content-type-options"))
+MINIMAL_HEADERS = tuple(
+    header for header in SECURITY_HEADERS if header[0] in (b"cache-control", b"x-content-type-options")
+)
 
-Handle = Callable[[Asked], Awaitable[Answer]]
-Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+StreamHandler = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
 
 
-class Hot(NamedTuple):
+class FastRoute(NamedTuple):
     """A route without a framework; `template` is as the document names it.
 
     Where a body may be larger than elsewhere, whoever sends such a one has to be known before it is read.
@@ -72,28 +74,28 @@ class Hot(NamedTuple):
     method: str
     template: str
     roles: frozenset[str]
-    handle: Handle
+    handle: Handler
     largest: int = MAX_BYTES
 
 
-class Live(NamedTuple):
+class StreamRoute(NamedTuple):
     """The same, for an answer without an end."""
 
     method: str
     template: str
     roles: frozenset[str]
-    stream: Stream
+    stream: StreamHandler
 
 
-class Front:
+class Router:
     def __init__(
         self,
         auth: Auth,
-        repeats: Repeats,
-        hot: Collection[Hot | Live],
-        rest: App,
-        doorway: Doorway,
-        meters: Meters,
+        repeats: IdempotencyHandler,
+        hot: Collection[FastRoute | StreamRoute],
+        rest: AsgiApp,
+        doorway: HostAndCorsPolicy,
+        meters: ServerCounters,
     ) -> None:
         self._meters = meters
         self._auth = auth
@@ -102,7 +104,7 @@ class Front:
         self._deadlines = Deadlines()
         self._doorway = doorway
         ours = [each for each in hot if each.template.startswith("/api/")]
-        self._hot = {_shape(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)}
+        self._hot = {_route_key(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)}
         self._foreign = [(each, each.template.split("/")) for each in hot if each not in ours and not _is_fixed(each)]
         self._fixed = {(each.method, each.template): each for each in hot if _is_fixed(each)}
 
@@ -118,43 +120,45 @@ class Front:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = self._doorway.guest(scope["headers"])
         if origin and scope["method"] == "OPTIONS":
-            await send_answer(send, preflight(origin, scope["headers"]), PLAIN)
+            await send_response(send, preflight_response(origin, scope["headers"]), SECURITY_HEADERS)
             return
-        send = readable(origin, send) if origin else send
+        send = with_cors_headers(origin, send) if origin else send
         try:
             hot, values = self._found(scope)
             asked = scope["interlock"] = await self._read(scope, receive, hot)
             asked.values = values
-            if b"idempotency-key" in asked.headers and may_repeat(asked):
+            if b"idempotency-key" in asked.headers and supports_idempotency(asked):
                 kept = await self._repeats(asked, partial(self._serve, asked, hot, receive), send)
                 if kept is not None:
-                    await send_answer(send, kept, PLAIN)
+                    await send_response(send, kept, SECURITY_HEADERS)
             else:
                 await self._serve(asked, hot, receive, send)
-        except TooLarge as error:
-            await self._drained(error_answer(error), receive, send)
+        except BodyTooLarge as error:
+            await self._drained(error_response(error), receive, send)
         except Error as error:
-            await send_answer(send, error_answer(error), PLAIN)
+            await send_response(send, error_response(error), SECURITY_HEADERS)
 
-    async def _drained(self, answer: Answer, receive: Receive, send: Send) -> None:
+    async def _drained(self, answer: HttpResponse, receive: Receive, send: Send) -> None:
         """Answers at once, and closes the connection when the rest was sent: else the client would lose the answer.
 
         A rest without an end is not waited for.
         """
-        ended, left = False, MAX_REST
+        ended, left = False, MAX_DRAINED
 
-        async def held(message: Message) -> None:
+        async def held(message: AsgiMessage) -> None:
             await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
 
-        await send_answer(held, answer, PLAIN)
-        with suppress(TimeoutError), self._deadlines.within(REST_SECONDS):
+        await send_response(held, answer, SECURITY_HEADERS)
+        with suppress(TimeoutError), self._deadlines.within(DRAIN_TIMEOUT):
             while not ended and left > 0:
                 message = await receive()
                 left -= len(message.get("body", b""))
                 ended = not message.get("more_body")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _serve(self, asked: Asked, hot: Hot | Live | None, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, asked: HttpRequest, hot: FastRoute | StreamRoute | None, receive: Receive, send: Send
+    ) -> None:
         try:
             if hot is None:
                 await self._pass_on(asked, receive, send)
@@ -162,32 +166,32 @@ class Front:
             asked.principal = await self._auth.principal(asked)
             check_allowed(asked.principal, hot.roles)
             match hot:
-                case Hot():
-                    await send_answer(send, await hot.handle(asked), BRIEF)
-                case Live():
+                case FastRoute():
+                    await send_response(send, await hot.handle(asked), MINIMAL_HEADERS)
+                case StreamRoute():
                     await self._streamed(hot, asked, receive, send)
         except Error as error:
-            await send_answer(send, error_answer(error), PLAIN)
+            await send_response(send, error_response(error), SECURITY_HEADERS)
 
-    async def _streamed(self, live: Live, asked: Asked, receive: Receive, send: Send) -> None:
+    async def _streamed(self, live: StreamRoute, asked: HttpRequest, receive: Receive, send: Send) -> None:
         self._meters.streams += 1
         try:
             await live.stream(asked, receive, send)
         finally:
             self._meters.streams -= 1
 
-    def _found(self, scope: Scope) -> tuple[Hot | Live | None, tuple[str, ...]]:
+    def _found(self, scope: Scope) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
         """With what stands in its path."""
         method, path = scope["method"], scope["path"]
         parts = path.split("/")
         fixed = self._fixed.get((method, path))
-        hot = fixed or self._hot.get(_shape(method, parts))
+        hot = fixed or self._hot.get(_route_key(method, parts))
         if hot is None:
             return self._found_foreign(scope, parts)
         scope["template"] = hot.template
         return hot, () if fixed else tuple(parts[3:4])
 
-    def _found_foreign(self, scope: Scope, parts: list[str]) -> tuple[Hot | Live | None, tuple[str, ...]]:
+    def _found_foreign(self, scope: Scope, parts: list[str]) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
         """Of another protocol: few, and of any shape."""
         for route, names in self._foreign:
             if route.method == scope["method"] and len(names) == len(parts):
@@ -197,37 +201,37 @@ class Front:
                     return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
         return None, ()
 
-    async def _read(self, scope: Scope, receive: Receive, hot: Hot | Live | None) -> Asked:
+    async def _read(self, scope: Scope, receive: Receive, hot: FastRoute | StreamRoute | None) -> HttpRequest:
         headers = _headers(scope)
         self._doorway.check_host(headers)
         if b"content-encoding" in headers:
-            raise Unsupported("Compressed bodies are not taken. Send it plain.")
+            raise UnsupportedMediaType("Compressed bodies are not taken. Send it plain.")
         length = headers.get(b"content-length")
         if length is None and b"transfer-encoding" not in headers:
-            return Asked(scope, headers, b"", receive)
-        most = hot.largest if isinstance(hot, Hot) else MAX_BYTES
-        size = MAX_BYTES if length is None else _size(length, most)
+            return HttpRequest(scope, headers, b"", receive)
+        most = hot.largest if isinstance(hot, FastRoute) else MAX_BYTES
+        size = MAX_BYTES if length is None else _content_length(length, most)
         if size > MAX_BYTES and hot is not None:
-            check_allowed(await self._auth.principal(Asked(scope, headers, b"", receive)), hot.roles)
-        return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
+            check_allowed(await self._auth.principal(HttpRequest(scope, headers, b"", receive)), hot.roles)
+        return HttpRequest(scope, headers, await _read_body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
 
-    async def _pass_on(self, asked: Asked, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
         """To the framework, with the body that was read; whatever it answers gets our headers."""
         if asked.body and is_json(asked.headers):
             await read_json(asked.body)  # the framework's own reader takes more than we do
         given = False
 
-        async def replay() -> Message:
+        async def replay() -> AsgiMessage:
             nonlocal given
             if given:
                 return await receive()
             given = True
             return {"type": "http.request", "body": asked.body, "more_body": False}
 
-        async def covered(message: Message) -> None:
+        async def covered(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 set_by_route = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(h for h in PLAIN if h[0] not in set_by_route)]
+                message["headers"] = [*message["headers"], *(h for h in SECURITY_HEADERS if h[0] not in set_by_route)]
             await send(message)
 
         await self._rest(asked.scope, replay, covered)
@@ -238,36 +242,36 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     headers = dict(listed)
     if len(headers) != len(listed):
         names = [name for name, _ in listed]
-        for name in ONCE:
+        for name in SINGLE_HEADERS:
             if names.count(name) > 1:
                 raise InvalidRequest(f"The header {name.decode()} is there twice. Send it once.")
     return headers
 
 
-def _size(length: bytes, most: int) -> int:
+def _content_length(length: bytes, most: int) -> int:
     if not length.isdigit() or int(length) > most:
         raise _too_large(most)
     return int(length)
 
 
-async def _body(receive: Receive, deadlines: Deadlines, most: int) -> bytes:
+async def _read_body(receive: Receive, deadlines: Deadlines, most: int) -> bytes:
     try:
-        with deadlines.within(BODY_SECONDS):
+        with deadlines.within(BODY_TIMEOUT):
             message = await receive()
             body: bytes = message.get("body", b"")
             if not message.get("more_body"):
                 return body if len(body) <= most else _refuse_size(most)
-            return await _rest_of(body, receive, most)
+            return await _read_rest(body, receive, most)
     except TimeoutError:
-        raise TooSlow(f"The body did not arrive within {BODY_SECONDS:.0f} seconds. Send it again.") from None
+        raise RequestTimeout(f"The body did not arrive within {BODY_TIMEOUT:.0f} seconds. Send it again.") from None
 
 
-async def _rest_of(body: bytes, receive: Receive, most: int) -> bytes:
+async def _read_rest(body: bytes, receive: Receive, most: int) -> bytes:
     parts, size, more = [body], len(body), True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise TooSlow("The body ended before its end.")
+            raise RequestTimeout("The body ended before its end.")
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
@@ -281,16 +285,16 @@ def _refuse_size(most: int) -> bytes:
     raise _too_large(most)
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"A body has at most {most:,} bytes. Store large values elsewhere and pass a reference.")
+def _too_large(most: int) -> BodyTooLarge:
+    return BodyTooLarge(f"A body has at most {most:,} bytes. Store large values elsewhere and pass a reference.")
 
 
-def _is_fixed(route: Hot | Live) -> bool:
+def _is_fixed(route: FastRoute | StreamRoute) -> bool:
     """Nothing in its path varies."""
     return "{" not in route.template
 
 
-def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
+def _route_key(method: str, parts: list[str]) -> tuple[str, int, str, str]:
     """What tells the hot routes apart: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
     match parts:
         case ["", "api", name]:

@@ -15,80 +15,80 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from interlock import __version__
-from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_services, wall_clock
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import Workspaces
-from interlock.chat.assistant import Demo, assistant_of
+from interlock.chat.assistant import DemoSetup, build_assistant
 from interlock.config.models import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Error, InvalidRequest
 from interlock.core.policy.policy import Policy
-from interlock.notify.service import reach_of
-from interlock.notify.workspace_channels import reaching_of
-from interlock.policy.own_file import StalePolicy, configured_policy
-from interlock.server.app import build
-from interlock.server.http import JSON, TooSlow, encoded
-from interlock.server.lifecycle import GRACE, listen, on_signal, take_logs, working
-from interlock.server.logs import Log
-from interlock.server.state import Site
+from interlock.notify.service import build_notification_service
+from interlock.notify.workspace_channels import policy_load_options
+from interlock.policy.own_file import StalePolicy, read_configured_policy
+from interlock.server.app import build_app
+from interlock.server.http import JSON_TYPE, RequestTimeout, encode_json
+from interlock.server.lifecycle import SHUTDOWN_GRACE, background_jobs, capture_library_logs, listen, on_signal
+from interlock.server.logs import JsonLogger
+from interlock.server.state import ServerState
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
-SPARE_FILES = 200
-LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
+RESERVED_FILES = 200
+POLL_SECONDS = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
 WORKSPACE = "default"
 AUTHOR = "configuration"
-DEMO = (
+DEMO_MESSAGE = (
     "There is an agent to talk to, on the page. And there are a few calls to decide, which are made up: nothing "
     "happens when they are approved."
 )
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
-async def serve(settings: Settings, say: Say, *, worker: bool, demo: Demo | None = None) -> None:
+async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoSetup | None = None) -> None:
     """`say` is told what people have to know: the address, and how the first admin gets in."""
-    _allow_many_connections()
-    parts = wire(settings.storage.url, retention=settings.storage.retention)
+    _raise_file_limit()
+    parts = build_services(settings.storage.url, retention=settings.storage.retention)
     async with AsyncExitStack() as stack:
         await parts.store.open()
         stack.push_async_callback(parts.store.close)
         await parts.store.state()
         listening = listen(settings.server.host, settings.server.port)
-        site = await site_of(settings, parts, demo=demo)
-        take_logs(site.log)
+        site = await make_server_state(settings, parts, demo=demo)
+        capture_library_logs(site.log)
         site.log.tell("info", "start", version=__version__, database=site.store.name)
         stack.callback(site.log.tell, "info", "stopped")
         stack.push_async_callback(site.accounts.settle)
-        server = Server(site)
+        server = InterlockServer(site)
         stack.enter_context(on_signal(server.stop))
         await stack.enter_async_context(site.assistant.open())
         await stack.enter_async_context(site.reach.open())
         stack.push_async_callback(site.aside.settle)
         if worker:
             chores = (*site.assistant.chores, *site.reach.chores)
-            await stack.enter_async_context(working(site.log, parts.worker.run, *chores))
+            await stack.enter_async_context(background_jobs(site.log, parts.worker.run, *chores))
         if demo is not None and await demo.fill(site.store, site.workspaces):
-            say(DEMO)
-        for line in await _welcome(site, listening):
+            say(DEMO_MESSAGE)
+        for line in await _welcome_lines(site, listening):
             say(line)
-        _collect_rarely()
+        _tune_gc()
         await server.serve(sockets=[listening])
 
 
-def _collect_rarely() -> None:
+def _tune_gc() -> None:
     """What a request leaves is gone with its last reference; to look for the little that is not costs more."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
-async def site_of(settings: Settings, parts: Parts, *, demo: Demo | None = None) -> Site:
+async def make_server_state(settings: Settings, parts: AppServices, *, demo: DemoSetup | None = None) -> ServerState:
     """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
     store = parts.store
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
-        gate, inbox = doors_of(store, policy, LOOK_AGAIN)
+        gate, inbox = build_gate_and_inbox(store, policy, POLL_SECONDS)
         inbox.specs, gate.stops.registered = specs, registered
         return gate, inbox
 
@@ -98,31 +98,31 @@ async def site_of(settings: Settings, parts: Parts, *, demo: Demo | None = None)
     def registered(workspace: str, tool: str) -> ToolSpec | None:
         return site.registered.spec(workspace, tool)
 
-    log = Log(wall_clock, settings.server.log)
-    own = configured_policy(settings)
+    log = JsonLogger(wall_clock, settings.server.log)
+    own = read_configured_policy(settings)
     workspaces = Workspaces(
-        store, make, settings.toggles(), partial(reaching_of, settings), own, partial(tell_stale, log)
+        store, make, settings.toggles(), partial(policy_load_options, settings), own, partial(log_stale_policy, log)
     )
     await workspaces.apply_own(AUTHOR, "The configuration changed.")
-    assistant = assistant_of(settings, store, workspaces, log, demo=demo)
-    reach = reach_of(settings, store, workspaces, log)
-    site = Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
+    assistant = build_assistant(settings, store, workspaces, log, demo=demo)
+    reach = build_notification_service(settings, store, workspaces, log)
+    site = ServerState(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
     return site
 
 
-def tell_stale(log: Log, stale: StalePolicy) -> None:
+def log_stale_policy(log: JsonLogger, stale: StalePolicy) -> None:
     log.tell("warning", "policy_stale", message=stale.message, command=stale.command, version=stale.version)
 
 
-class Server(uvicorn.Server):
+class InterlockServer(uvicorn.Server):
     """Stops in order: from the signal on it is not ready, those who wait are told, what was begun is finished."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
         config = uvicorn.Config(
-            build(site),
+            build_app(site),
             loop="uvloop",
-            http=_connections(),
+            http=_connection_class(),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -130,7 +130,7 @@ class Server(uvicorn.Server):
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=SHUTDOWN_GRACE,
         )
         super().__init__(config)
 
@@ -149,23 +149,23 @@ class Server(uvicorn.Server):
         yield
 
 
-def _connections() -> type[Connection]:
+def _connection_class() -> type[HttpConnection]:
     """As many as there can be open files, but for those that the database needs."""
     open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    class Bounded(Connection):  # uvicorn asks for a class
-        most = min(MOST, max(1, open_files - SPARE_FILES))
+    class Bounded(HttpConnection):  # uvicorn asks for a class
+        most = min(MAX_CONNECTIONS, max(1, open_files - RESERVED_FILES))
 
     return Bounded
 
 
-def _allow_many_connections() -> None:
+def _raise_file_limit() -> None:
     """Every stream of events holds one; the usual limit of 1,024 is for programs of another time."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _welcome(site: Site, listening: socket.socket) -> list[str]:
+async def _welcome_lines(site: ServerState, listening: socket.socket) -> list[str]:
     host, port = listening.getsockname()[:2]
     url = site.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"Interlock is running at {url}"]
@@ -175,19 +175,19 @@ async def _welcome(site: Site, listening: socket.socket) -> list[str]:
     return lines
 
 
-HEAD_SECONDS = 15.0  # for the head of a request to arrive, from the connection or from its first byte
-MAX_HEAD = 64 * 1024  # bytes
-MOST = 10_000  # connections
-PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+HEAD_TIMEOUT = 15.0  # for the head of a request to arrive, from the connection or from its first byte
+MAX_HEAD_BYTES = 64 * 1024  # bytes
+MAX_CONNECTIONS = 10_000  # connections
+REASON_PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """What is refused here was never a request: uvicorn itself waits for heads for ever, and takes any number."""
 
     __slots__ = ("_head", "_in_head", "_timer")  # Python keeps up to 30 attributes tightly, and uvicorn has 28
 
-    most = MOST
-    head_seconds = HEAD_SECONDS
+    most = MAX_CONNECTIONS
+    head_seconds = HEAD_TIMEOUT
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -196,9 +196,11 @@ class Connection(HttpToolsProtocol):
         self._head = 0  # bytes of it so far, at least
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]  # all that is used of one
+        super().connection_made(CoalescingTransport(transport, self.loop))  # type: ignore[arg-type]  # all that is used of one
         if len(self.connections) > self.most:
-            self._refuse(Full("This server has as many connections as it takes. Try again in a few seconds."))
+            self._refuse(
+                TooManyConnections("This server has as many connections as it takes. Try again in a few seconds.")
+            )
             return
         self._await_head()
 
@@ -211,8 +213,8 @@ class Connection(HttpToolsProtocol):
         if not self._in_head:  # as good as always: a head comes in one piece
             return
         self._head += len(data)
-        if self._head > MAX_HEAD:
-            self._refuse(HeadTooLarge(f"The head of a request has at most {MAX_HEAD:,} bytes."))
+        if self._head > MAX_HEAD_BYTES:
+            self._refuse(HeadTooLarge(f"The head of a request has at most {MAX_HEAD_BYTES:,} bytes."))
         elif self._timer is None:
             self._await_head()
 
@@ -244,7 +246,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        self._refuse(TooSlow(f"The head of the request did not arrive within {self.head_seconds:.0f} seconds."))
+        self._refuse(RequestTimeout(f"The head of the request did not arrive within {self.head_seconds:.0f} seconds."))
 
     def _refuse(self, error: Error) -> None:
         self._stop_timer()
@@ -252,9 +254,11 @@ class Connection(HttpToolsProtocol):
         if self._is_answering():
             self.transport.close()  # what would be said now would be part of that answer
             return
-        body, status = encoded(error.to_json()), error.status
-        head = f"HTTP/1.1 {status} {PHRASES.get(status, 'Service Unavailable')}\r\ncontent-length: {len(body)}\r\n"
-        kind = b"content-type: %b\r\nconnection: close\r\n\r\n" % JSON
+        body, status = encode_json(error.to_json()), error.status
+        head = (
+            f"HTTP/1.1 {status} {REASON_PHRASES.get(status, 'Service Unavailable')}\r\ncontent-length: {len(body)}\r\n"
+        )
+        kind = b"content-type: %b\r\nconnection: close\r\n\r\n" % JSON_TYPE
         self.transport.write(head.encode() + kind + body)
         self.transport.close()
 
@@ -263,7 +267,7 @@ class Connection(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
 
-class Full(Error):
+class TooManyConnections(Error):
     code, status = "too_many_connections", 503
 
 
@@ -271,7 +275,7 @@ class HeadTooLarge(Error):
     code, status = "head_too_large", 431
 
 
-class Joined:
+class CoalescingTransport:
     """A transport that writes at the end of the loop's turn what was written during it."""
 
     __slots__ = ("_loop", "_parts", "_transport")

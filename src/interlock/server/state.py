@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from interlock.accounts.accounts import Accounts
 from interlock.app.workspaces import Workspaces
 from interlock.chat.assistant import Assistant
-from interlock.chat.tool_registry import Registered
-from interlock.config.models import Action, Settings
+from interlock.chat.tool_registry import RegisteredTools
+from interlock.config.models import ActionSettings, Settings
 from interlock.core.ports import Clock
-from interlock.core.rate_limit import Attempts
-from interlock.notify.service import Reach
-from interlock.server.counters import Meters
-from interlock.server.logs import Log
-from interlock.server.quotas import QuotaKeeper
+from interlock.core.rate_limit import AttemptLimiter
+from interlock.notify.service import NotificationService
+from interlock.server.counters import ServerCounters
+from interlock.server.logs import JsonLogger
+from interlock.server.quotas import QuotaEnforcer
 from interlock.storage.store import SqlStore
 
-CODE_ASKS = 20  # codes that one address may ask for within a minute
+CODES_PER_MINUTE = 20  # codes that one address may ask for within a minute
 
 
-class Aside:
+class BackgroundTaskGroup:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -38,28 +38,28 @@ class Aside:
 
 
 @dataclass
-class Site:
+class ServerState:
     settings: Settings
     store: SqlStore
     accounts: Accounts
     workspaces: Workspaces
     clock: Clock
-    log: Log
+    log: JsonLogger
     assistant: Assistant
-    reach: Reach
-    code_asks: Attempts = field(default_factory=lambda: Attempts(CODE_ASKS))  # by address
-    quotas: QuotaKeeper = field(init=False)
-    registered: Registered = field(init=False)
-    aside: Aside = field(default_factory=Aside)
-    meters: Meters = field(default_factory=Meters)
+    reach: NotificationService
+    code_asks: AttemptLimiter = field(default_factory=lambda: AttemptLimiter(CODES_PER_MINUTE))  # by address
+    quotas: QuotaEnforcer = field(init=False)
+    registered: RegisteredTools = field(init=False)
+    aside: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
+    meters: ServerCounters = field(default_factory=ServerCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
 
     def __post_init__(self) -> None:
-        self.registered = Registered(self.settings.actions, self.assistant.toolbox)
-        self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
+        self.registered = RegisteredTools(self.settings.actions, self.assistant.toolbox)
+        self.quotas = QuotaEnforcer(self.settings.server.quotas, self.store, self.clock)
 
-    def action(self, name: str) -> Action | None:
+    def action(self, name: str) -> ActionSettings | None:
         return self.registered.action(name)
 
     @property

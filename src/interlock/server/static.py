@@ -14,16 +14,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from interlock.core.errors import Misconfigured, NotFound
-from interlock.server.dependencies import Here
+from interlock.server.dependencies import StateDep
 
 router = APIRouter(include_in_schema=False)
 
 # Styles that libraries make while the page runs carry the nonce; scripts are files of ours, and nothing else.
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-ADDRESSES = (
+PAGE_PATHS = (
     "/",
     "/signin",
     "/welcome",
@@ -39,13 +39,13 @@ ADDRESSES = (
     "/settings",
     "/settings/{tab}",
 )
-FOR_EVER = "public, max-age=31536000, immutable"  # a file with other content has another name
+IMMUTABLE = "public, max-age=31536000, immutable"  # a file with other content has another name
 NOT_BUILT = "The page is not built. In a checkout: make page, then start again. The routes are listed at /docs."
-LOOKING = ["GET", "HEAD"]
-SQUEEZED = ".gz"
+READ_METHODS = ["GET", "HEAD"]
+GZIP_SUFFIX = ".gz"
 
 
-KINDS = {
+MEDIA_TYPES = {
     ".css": "text/css",
     ".html": "text/html",
     ".js": "text/javascript",
@@ -54,47 +54,47 @@ KINDS = {
 }  # a browser believes what it is told, and what a machine's own list says differs
 
 
-class File(NamedTuple):
+class StaticFile(NamedTuple):
     content: bytes
     squeezed: bytes
 
 
-async def page(site: Here) -> Response:
+async def serve_page(site: StateDep) -> Response:
     """Looking at it changes nothing, whoever looks; what is in it comes by the routes, to those who may see it."""
-    shell = _built().get("index.html")
+    shell = _built_files().get("index.html")
     if shell is None:
         raise Misconfigured(NOT_BUILT)
     nonce = secrets.token_urlsafe(16)
     text = shell.content.decode().replace("[NONCE]", nonce)
     text = text.replace("[PROVIDER]", "oidc" if site.settings.server.oidc else "")
-    headers = {"content-security-policy": POLICY.format(nonce=nonce), "referrer-policy": "no-referrer"}
-    return Response(text, headers=headers, media_type=KINDS[".html"])
+    headers = {"content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce), "referrer-policy": "no-referrer"}
+    return Response(text, headers=headers, media_type=MEDIA_TYPES[".html"])
 
 
-for address in ADDRESSES:
-    router.api_route(address, methods=LOOKING)(page)
+for address in PAGE_PATHS:
+    router.api_route(address, methods=READ_METHODS)(serve_page)
 
 
-@router.api_route("/assets/{name}", methods=LOOKING)
-async def asset(name: str, request: Request) -> Response:
-    return _answer(f"assets/{name}", request, FOR_EVER)
+@router.api_route("/assets/{name}", methods=READ_METHODS)
+async def serve_asset(name: str, request: Request) -> Response:
+    return _file_response(f"assets/{name}", request, IMMUTABLE)
 
 
-@router.api_route("/icon.svg", methods=LOOKING)
-async def icon(request: Request) -> Response:
-    return _answer("icon.svg", request, "max-age=86400")
+@router.api_route("/icon.svg", methods=READ_METHODS)
+async def serve_icon(request: Request) -> Response:
+    return _file_response("icon.svg", request, "max-age=86400")
 
 
 @router.get("/docs.css")
 async def docs_style() -> Response:
-    return Response(_docs_style(), media_type=KINDS[".css"])
+    return Response(_docs_style(), media_type=MEDIA_TYPES[".css"])
 
 
-def _answer(name: str, request: Request, kept: str) -> Response:
-    found = _built().get(name)
+def _file_response(name: str, request: Request, kept: str) -> Response:
+    found = _built_files().get(name)
     if found is None:
         raise NotFound("There is no such file. Reload the page.")
-    kind = KINDS.get(PurePosixPath(name).suffix, "application/octet-stream")
+    kind = MEDIA_TYPES.get(PurePosixPath(name).suffix, "application/octet-stream")
     headers = {"cache-control": kept, "vary": "accept-encoding"}
     if found.squeezed and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(found.squeezed, headers={**headers, "content-encoding": "gzip"}, media_type=kind)
@@ -102,15 +102,15 @@ def _answer(name: str, request: Request, kept: str) -> Response:
 
 
 @cache
-def _built() -> Mapping[str, File]:
+def _built_files() -> Mapping[str, StaticFile]:
     """All files by name, read once: no name that somebody asks for leads to the disk."""
     top = files("interlock.server").joinpath("ui")
-    found = {**_contents(top, ""), **_contents(top.joinpath("assets"), "assets/")}
-    plain = (name for name in found if not name.endswith(SQUEEZED))
-    return {name: File(found[name], found.get(name + SQUEEZED, b"")) for name in plain}
+    found = {**_read_folder(top, ""), **_read_folder(top.joinpath("assets"), "assets/")}
+    plain = (name for name in found if not name.endswith(GZIP_SUFFIX))
+    return {name: StaticFile(found[name], found.get(name + GZIP_SUFFIX, b"")) for name in plain}
 
 
-def _contents(folder: Traversable, before: str) -> dict[str, bytes]:
+def _read_folder(folder: Traversable, before: str) -> dict[str, bytes]:
     if not folder.is_dir():
         return {}
     return {before + each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}

@@ -8,28 +8,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import open_stage
-from interlock.core.ports import EntriesOf, Query
+from interlock.core.ports import ApprovalQuery, EntryFilter
 from interlock.runtime.durations import rfc3339
-from interlock.server.state import Site
+from interlock.server.state import ServerState
 from interlock.storage.store import SqlStore
-from interlock.storage.tables.statistics import Ended, Stretch, Told, Waited
+from interlock.storage.tables.statistics import DecisionTimes, LedgerRange, NamedEventCount, TimeBucketCount
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
-LOOK_AT = 500_000  # entries that are counted for one answer: the newest
-KEEP = 5.0  # seconds for which an answer is given again
-MOST_KEPT = 100
-MOST_NAMES = 20  # tools or agents
-MOST_WAITING = 2_000  # calls that are looked at for who waits on whom
+MAX_ENTRIES = 500_000  # entries that are counted for one answer: the newest
+CACHE_SECONDS = 5.0  # seconds for which an answer is given again
+MAX_CACHED = 100
+MAX_NAMES = 20  # tools or agents
+MAX_PENDING = 2_000  # calls that are looked at for who waits on whom
 PAGE = 500
-ENDS = ("approved", "edited", "rejected", "responded", "expired", "cancelled", "allowed")
-LEFT = ("approved", "rejected", "responded", "expired", "cancelled")  # how a call stops waiting for people
+END_KINDS = ("approved", "edited", "rejected", "responded", "expired", "cancelled", "allowed")
+LEAVES_PENDING_KINDS = (
+    "approved",
+    "rejected",
+    "responded",
+    "expired",
+    "cancelled",
+)  # how a call stops waiting for people
 
 
-class Plots:
+class StatsHistoryCache:
     """One at a time, since it reads a lot; the same for everybody of a workspace for a few seconds."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
         self._one = asyncio.Lock()
         self._kept: dict[tuple[str, int], tuple[float, dict[str, object]]] = {}
@@ -38,48 +44,48 @@ class Plots:
         async with self._one:
             now = asyncio.get_running_loop().time()
             made, body = self._kept.get((workspace, days), (float("-inf"), {}))
-            if now - made < KEEP:
+            if now - made < CACHE_SECONDS:
                 return body
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) >= MAX_CACHED:
                 self._kept.clear()
-            body = await plotted(self._site.store, workspace, days, self._site.clock())
+            body = await compute_stats_history(self._site.store, workspace, days, self._site.clock())
             self._kept[workspace, days] = asyncio.get_running_loop().time(), body
             return body
 
 
-async def plotted(store: SqlStore, workspace: str, days: int, now: int) -> dict[str, object]:
-    step = step_of(days)
+async def compute_stats_history(store: SqlStore, workspace: str, days: int, now: int) -> dict[str, object]:
+    step = interval_length(days)
     last = now // step
     first = last - days * DAY // step + 1
     pending = (await store.stats(workspace)).by_status.get("pending", 0)
     head = (await store.head(workspace)).seq
     wanted = await entry_before(store, workspace, first * step)
-    stretch = Stretch(workspace, max(wanted, head - LOOK_AT), head)
+    stretch = LedgerRange(workspace, max(wanted, head - MAX_ENTRIES), head)
     whole = await store.statistics.times(stretch)
-    waiting, looked_at = await _waiting(store, workspace, now)
+    waiting, looked_at = await _pending_by_approver(store, workspace, now)
     return {
-        "since": rfc3339(first * step if stretch.after == wanted else await _time_of(store, stretch)),
+        "since": rfc3339(first * step if stretch.after == wanted else await _start_time(store, stretch)),
         "until": rfc3339(now),
         "step_seconds": step // 1000,
         "complete": stretch.after == wanted,
         "decisions": sum(each.decisions for each in whole),
-        **_seconds(whole[0] if whole else None),
-        "parts": _parts(
+        **_percentiles(whole[0] if whole else None),
+        "parts": _intervals(
             await store.statistics.over_time(stretch, step),
             await store.statistics.times(stretch, step),
             range(first, last + 1),
             step,
             pending,
         ),
-        "tools": _shares(await store.statistics.by_tool(stretch)),
-        "agents": _shares(await store.statistics.by_agent(stretch)),
+        "tools": _outcome_counts(await store.statistics.by_tool(stretch)),
+        "agents": _outcome_counts(await store.statistics.by_agent(stretch)),
         "waiting": waiting,
         "waiting_of": looked_at,
         "reads": [{"tool": tool, "count": n} for tool, n in await store.statistics.reads(workspace, first * step)],
     }
 
 
-def step_of(days: int) -> int:
+def interval_length(days: int) -> int:
     """Some dozens of parts, whatever the stretch."""
     if days == 1:
         return HOUR
@@ -91,21 +97,21 @@ async def entry_before(store: SqlStore, workspace: str, moment: int) -> int:
     low, high = 0, (await store.head(workspace)).seq
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if await _at(store, workspace, middle) < moment else (low, middle - 1)
+        low, high = (middle, high) if await _entry_time(store, workspace, middle) < moment else (low, middle - 1)
     return low
 
 
-async def _at(store: SqlStore, workspace: str, seq: int) -> int:
-    [entry] = await store.entries_of(workspace, (seq - 1, seq), EntriesOf(limit=1))
+async def _entry_time(store: SqlStore, workspace: str, seq: int) -> int:
+    [entry] = await store.entries_of(workspace, (seq - 1, seq), EntryFilter(limit=1))
     return entry.at
 
 
-async def _time_of(store: SqlStore, stretch: Stretch) -> int:
-    return await _at(store, stretch.workspace, stretch.after + 1)
+async def _start_time(store: SqlStore, stretch: LedgerRange) -> int:
+    return await _entry_time(store, stretch.workspace, stretch.after + 1)
 
 
-def _parts(
-    told: Iterable[Told], times: Iterable[Waited], parts: range, step: int, pending: int
+def _intervals(
+    told: Iterable[TimeBucketCount], times: Iterable[DecisionTimes], parts: range, step: int, pending: int
 ) -> list[dict[str, object]]:
     """From the newest back: before what happened in a part, as many waited as its own changes say."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
@@ -116,30 +122,30 @@ def _parts(
     listed = []
     for part in reversed(parts):
         count = counts[part]
-        listed.append({"at": rfc3339(part * step), "pending": max(0, pending), **_part(count, took.get(part))})
-        left = sum(count[kind] for kind in LEFT) - count["begun"]
+        listed.append({"at": rfc3339(part * step), "pending": max(0, pending), **_interval(count, took.get(part))})
+        left = sum(count[kind] for kind in LEAVES_PENDING_KINDS) - count["begun"]
         pending += left - count["proposed"] - count["undone"]
     return listed[::-1]
 
 
-def _part(count: Mapping[str, int], took: Waited | None) -> dict[str, object]:
+def _interval(count: Mapping[str, int], took: DecisionTimes | None) -> dict[str, object]:
     kinds = ("proposed", "allowed", "denied", "approved", "edited", "responded", "expired", "cancelled")
     return {
         **{kind: count.get(kind, 0) for kind in kinds},
         "rejected": max(0, count.get("rejected", 0) - count.get("undone", 0)),
         "refused": count.get("decision_refused", 0),
         "decisions": 0 if took is None else took.decisions,
-        **_seconds(took),
+        **_percentiles(took),
     }
 
 
-def _seconds(took: Waited | None) -> dict[str, float | None]:
+def _percentiles(took: DecisionTimes | None) -> dict[str, float | None]:
     if took is None:
         return {"p50_seconds": None, "p95_seconds": None}
     return {"p50_seconds": took.half / 1000, "p95_seconds": took.most / 1000}
 
 
-def _shares(ended: Iterable[Ended]) -> list[dict[str, object]]:
+def _outcome_counts(ended: Iterable[NamedEventCount]) -> list[dict[str, object]]:
     """Those with the most calls; an undone rejection counts for nothing."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name, kind, count in ended:
@@ -150,22 +156,22 @@ def _shares(ended: Iterable[Ended]) -> list[dict[str, object]]:
                 counts[name]["refused"] += count
             case _:
                 counts[name][kind] += count
-    most = sorted(counts, key=lambda name: (-sum(counts[name][kind] for kind in ENDS), name))[:MOST_NAMES]
+    most = sorted(counts, key=lambda name: (-sum(counts[name][kind] for kind in END_KINDS), name))[:MAX_NAMES]
     return [
-        {"name": name, **{kind: max(0, counts[name][kind]) for kind in ENDS}, "refused": counts[name]["refused"]}
+        {"name": name, **{kind: max(0, counts[name][kind]) for kind in END_KINDS}, "refused": counts[name]["refused"]}
         for name in most
     ]
 
 
-async def _waiting(store: SqlStore, workspace: str, now: int) -> tuple[Sequence[dict[str, object]], int]:
+async def _pending_by_approver(store: SqlStore, workspace: str, now: int) -> tuple[Sequence[dict[str, object]], int]:
     counts: Counter[tuple[str, str, str]] = Counter()
     oldest: dict[tuple[str, str, str], int] = {}
     looked_at = 0
     cursor: str | None = ""
-    while cursor is not None and looked_at < MOST_WAITING:
-        page = await store.list(workspace, Query(("pending",), cursor=cursor, limit=PAGE))
+    while cursor is not None and looked_at < MAX_PENDING:
+        page = await store.list(workspace, ApprovalQuery(("pending",), cursor=cursor, limit=PAGE))
         for approval in (stored.approval for stored in page.items):
-            for kind, name in _asked(approval):
+            for kind, name in _current_approvers(approval):
                 key = (approval.subject.agent, kind, name)
                 counts[key] += 1
                 oldest[key] = min(approval.created_at, oldest.get(key, approval.created_at))
@@ -179,11 +185,11 @@ async def _waiting(store: SqlStore, workspace: str, now: int) -> tuple[Sequence[
             "pending": n,
             "oldest_seconds": max(0, now - oldest[key]) / 1000,
         }
-        for key, n in counts.most_common(MOST_NAMES * 5)
+        for key, n in counts.most_common(MAX_NAMES * 5)
     ], looked_at
 
 
-def _asked(approval: Approval) -> Iterator[tuple[str, str]]:
+def _current_approvers(approval: Approval) -> Iterator[tuple[str, str]]:
     """Whose turn it is: those of the open stage, and those to whom it was escalated."""
     stages = approval.terms.stages
     named = stages[min(open_stage(approval), len(stages) - 1)].approvers

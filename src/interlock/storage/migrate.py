@@ -38,10 +38,10 @@ class Migration:
 def load_migrations(database: str) -> list[Migration]:
     folder = files(__package__) / "migrations" / database
     found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
-    return sorted((_migration(file) for file in found), key=lambda migration: migration.number)
+    return sorted((_read_migration(file) for file in found), key=lambda migration: migration.number)
 
 
-def missing(applied: Iterable[Row], known: list[Migration]) -> list[Migration]:
+def missing_migrations(applied: Iterable[Row], known: list[Migration]) -> list[Migration]:
     """What has to be applied; `applied` are rows of number, sha256 and since. Raises if this program must not."""
     by_number, seen = {migration.number: migration for migration in known}, set()
     newest = max(by_number, default=0)
@@ -65,10 +65,10 @@ def migrate_sqlite(connection: Any, now: int) -> list[str]:
     if "since" not in {row[1] for row in connection.execute("pragma table_info(migrations)").fetchall()}:
         connection.execute("alter table migrations add column since integer not null default 0")
     applied = connection.execute("select number, sha256, since from migrations").fetchall()
-    return [_apply(connection, migration, now) for migration in missing(applied, load_migrations("sqlite"))]
+    return [_apply(connection, migration, now) for migration in missing_migrations(applied, load_migrations("sqlite"))]
 
 
-def _migration(file: Any) -> Migration:
+def _read_migration(file: Any) -> Migration:
     number, _, name = file.name.removesuffix(".sql").partition("_")
     text = file.read_text()
     first = text.partition("\n")[0]

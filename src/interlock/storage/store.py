@@ -8,62 +8,65 @@ from functools import partial
 from typing import cast
 
 from interlock.core.approval.approval import Approval
-from interlock.core.call import ToolSpec, spec_of
+from interlock.core.call import ToolSpec, parse_spec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import NotFound
 from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry, Head
-from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Change, Event, Moment, Stored
 from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
-from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.analysis import RecordedCall
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import (
+    AgentToolUsage,
     AgentVersion,
-    Begin,
-    EntriesOf,
-    GrantMaking,
+    ApprovalPage,
+    ApprovalQuery,
+    ApprovalStep,
+    EntryFilter,
+    FirstSeenTool,
+    GrantFactory,
     GrantStep,
-    Page,
     PolicyVersion,
-    Query,
+    ProposalTransaction,
     ReviewerStep,
     RunStep,
-    SeenTool,
     Stats,
-    Step,
     StoredStep,
     Trace,
-    UsedTool,
     User,
 )
 from interlock.core.ports import Watch as WatchPort
 from interlock.core.run import Run
-from interlock.core.search import is_search
+from interlock.core.search import needs_text_search
 from interlock.storage.engine import rows
-from interlock.storage.engine.cache import learn_terms
+from interlock.storage.engine.cache import intern_terms
 from interlock.storage.engine.database import Database
-from interlock.storage.engine.metrics import Check, Measures
-from interlock.storage.engine.queries import check_statuses, limit_of, list_query, make_cursor
+from interlock.storage.engine.metrics import CheckResult, MetricsReader
+from interlock.storage.engine.queries import check_statuses, clamp_limit, list_query, make_cursor
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables import approvals, history, verification
 from interlock.storage.tables import erasure as erasing
 from interlock.storage.tables.accounts import SqlAccounts
 from interlock.storage.tables.deliveries import SqlDeliveries
 from interlock.storage.tables.documents import SqlDocuments
 from interlock.storage.tables.freezes import SqlFreezes
-from interlock.storage.tables.idempotency import SqlAnswers
+from interlock.storage.tables.idempotency import IdempotencyStore
 from interlock.storage.tables.pauses import SqlPauses
-from interlock.storage.tables.records import SqlRecords
-from interlock.storage.tables.search import Searching
+from interlock.storage.tables.records import SqlToolItemStore
+from interlock.storage.tables.search import ApprovalSearch
 from interlock.storage.tables.statistics import Statistics
 from interlock.storage.tables.threads import SqlThreads
-from interlock.storage.tables.verification import SqlChecking
+from interlock.storage.tables.verification import SqlAuditReader
 
-ENTRIES = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
-RECORDED = 1_000  # recorded calls in one read
-SPECS, SMALL = 1_000, 16_384  # definitions that are kept in memory, and the bytes that one of them may have
+ENTRIES_PER_READ = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
+CALLS_PER_READ = 1_000  # recorded calls in one read
+MAX_CACHED_SPECS, MAX_CACHED_SPEC_BYTES = (
+    1_000,
+    16_384,
+)  # definitions that are kept in memory, and the bytes that one of them may have
 
 
 class SqlStore:
@@ -72,11 +75,11 @@ class SqlStore:
         self._keys: dict[str, bytes] = {}
         self._specs: dict[str, ToolSpec] = {}
         self._forgot = False
-        self._searching = Searching(database, database.finder, self._stored)
+        self._searching = ApprovalSearch(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
-        self.answers = SqlAnswers(database)
-        self.checking = SqlChecking(database)
-        self.state = partial(verification.state_all, database)
+        self.answers = IdempotencyStore(database)
+        self.checking = SqlAuditReader(database)
+        self.state = partial(verification.backfill_statements, database)
         self.deliveries = SqlDeliveries(database)
         self.freezes = freezes = SqlFreezes(database)
         self.open_freezes, self.use_key = freezes.open, freezes.use_key
@@ -89,7 +92,7 @@ class SqlStore:
         self.note_tool = database.note_tool
         self.clock = database.clock
         self.tally = database.tally
-        self.measures = Measures(database.fetch)
+        self.measures = MetricsReader(database.fetch)
         self.statistics = Statistics(database)
         self.name = database.name
 
@@ -106,18 +109,20 @@ class SqlStore:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         return found[0]
 
-    async def list(self, workspace: str, query: Query) -> Page:
+    async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
         check_statuses(query)
-        if is_search(query):
+        if needs_text_search(query):
             return await self._searching.page(workspace, query)
         statement, values = list_query(workspace, query)
         found = await self._database.fetch_text(statement, values)
-        limit = limit_of(query)
+        limit = clamp_limit(query)
         items = tuple(await self._stored(found[:limit]))
         if len(found) <= limit:
-            return Page(items, None)
+            return ApprovalPage(items, None)
         last = items[-1].approval
-        return Page(items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id))
+        return ApprovalPage(
+            items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id)
+        )
 
     async def index(self, patience: int = 0) -> bool:
         """Makes some of what changed longer ago than `patience` searchable; True if there is more."""
@@ -144,7 +149,7 @@ class SqlStore:
         return [row[0] for row in await self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
 
     async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]:
-        return rows.entries_of(await self._database.fetch("timeline", workspace, approval_id))
+        return rows.read_entries(await self._database.fetch("timeline", workspace, approval_id))
 
     async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
         """What time has to look at; of several workers each is given something else where the database can do that."""
@@ -156,13 +161,13 @@ class SqlStore:
     async def running(self) -> Sequence[tuple[str, str, str]]:
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
 
-    async def begin(self, begin: Begin) -> Stored:
+    async def begin(self, begin: ProposalTransaction) -> Stored:
         return cast(Stored, await self._database.write(approvals.begin(begin, self._database.clock())))
 
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
         await self._database.write(approvals.deny(workspace, events, spec))
 
-    async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval:
+    async def transition(self, workspace: str, approval_id: str, step: ApprovalStep) -> Approval:
         return cast(Approval, await self._database.write(approvals.transition(workspace, approval_id, step)))
 
     async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
@@ -174,11 +179,12 @@ class SqlStore:
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
         """Rows of an approval and its payload; terms that are not known yet are read first."""
         interned, known = self._database.interned, dict[str, Ask]()
-        for sha256 in {row[rows.TERMS] for row in found}:  # kept here: another thread may clear what is interned
+        for sha256 in {row[rows.TERMS_COLUMN] for row in found}:  # kept here: another thread may clear what is interned
             terms = interned.terms.get(sha256)
-            known[sha256] = terms or learn_terms(sha256, await self._database.fetch("terms", sha256), interned)
+            known[sha256] = terms or intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
         return [
-            Stored(rows.approval_of(row, known.__getitem__), rows.payload_of(row[rows.APPROVAL :])) for row in found
+            Stored(rows.read_approval(row, known.__getitem__), rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :]))
+            for row in found
         ]
 
     async def spec(self, sha256: str) -> ToolSpec | None:
@@ -187,9 +193,9 @@ class SqlStore:
         found = [] if known else await self._database.fetch("spec", sha256)
         if known or not found:
             return known
-        spec = spec_of(found[0][0])
-        if len(found[0][0]) <= SMALL:
-            if len(self._specs) >= SPECS:
+        spec = parse_spec(found[0][0])
+        if len(found[0][0]) <= MAX_CACHED_SPEC_BYTES:
+            if len(self._specs) >= MAX_CACHED_SPECS:
                 self._specs.clear()
             self._specs[sha256] = spec
         return spec
@@ -203,7 +209,7 @@ class SqlStore:
         return self._keys[workspace]
 
     async def runs(self, workspace: str, agent: str) -> Sequence[Run]:
-        return [rows.run_of(row) for row in await self._database.fetch("open_runs", workspace, agent)]
+        return [rows.read_run(row) for row in await self._database.fetch("open_runs", workspace, agent)]
 
     async def add_run(self, workspace: str, new: Callable[[Moment], Change[Run]]) -> Run:
         return cast(Run, await self._database.write(approvals.add_run(workspace, new)))
@@ -213,17 +219,17 @@ class SqlStore:
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
         """The newest 1,000, whatever became of them."""
-        return [rows.grant_of(row) for row in await self._database.fetch("grants", workspace)]
+        return [rows.read_grant(row) for row in await self._database.fetch("grants", workspace)]
 
     async def usable_grants(self, workspace: str, now: int) -> Sequence[Grant]:
         """The newest 1,000 that are good for a use."""
-        return [rows.grant_of(row) for row in await self._database.fetch("usable_grants", workspace, now)]
+        return [rows.read_grant(row) for row in await self._database.fetch("usable_grants", workspace, now)]
 
     async def grant(self, workspace: str, grant_id: str) -> Grant:
         found = await self._database.fetch("grant", workspace, grant_id)
         if not found:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
-        return rows.grant_of(found[0])
+        return rows.read_grant(found[0])
 
     async def grant_ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
         if not part.replace("-", "").isalnum():
@@ -244,7 +250,7 @@ class SqlStore:
         found = await self._database.fetch("newest_specs_of_tool", workspace, tool, limit)
         return sorted(((row[0], row[1], row[2]) for row in found), key=lambda seen: -seen[2])
 
-    async def add_grant(self, workspace: str, maker: Reviewer, new: GrantMaking) -> Grant:
+    async def add_grant(self, workspace: str, maker: Reviewer, new: GrantFactory) -> Grant:
         return cast(Grant, await self._database.write(approvals.add_grant(workspace, maker, new)))
 
     async def step_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant:
@@ -252,11 +258,11 @@ class SqlStore:
 
     async def policy(self, workspace: str) -> PolicyVersion | None:
         found = await self._database.fetch("policy", workspace)
-        return rows.policy_of(found[0]) if found else None
+        return rows.read_policy(found[0]) if found else None
 
     async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]:
         """Newest first."""
-        return [rows.policy_of(row) for row in await self._database.fetch("policies", workspace, limit)]
+        return [rows.read_policy(row) for row in await self._database.fetch("policies", workspace, limit)]
 
     async def put_policy(
         self,
@@ -274,7 +280,7 @@ class SqlStore:
 
     async def written(self, workspace: str) -> None:
         """Comes back when everything is written that was handed over before."""
-        await self._database.write(Work(lambda _: None, workspace, brief=False))
+        await self._database.write(BatchItem(lambda _: None, workspace, brief=False))
 
     async def knows_policy(self, workspace: str, sha256: str) -> bool:
         """Whether this text is, or ever was, in force."""
@@ -296,26 +302,26 @@ class SqlStore:
         work = approvals.put_agent(workspace, name, body, author, reason, seen)
         return cast(AgentVersion, await self._database.write(work))
 
-    async def tools(self, workspace: str) -> Sequence[SeenTool]:
+    async def tools(self, workspace: str) -> Sequence[FirstSeenTool]:
         """At most 10,000, of each key the newest first; and 1,000 of which only reads were seen."""
-        found = sorted(map(SeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
+        found = sorted(map(FirstSeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
         reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
-        return [*found, *(SeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
+        return [*found, *(FirstSeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
 
     async def full_keys(self, workspace: str) -> Sequence[str]:
         """The ids of keys that have declared so many tools that further ones of their reads are not noted."""
         return [str(row[0]) for row in await self._database.fetch("full_keys", workspace, MAX_DECLARED)]
 
-    async def used_tools(self, workspace: str, since: int) -> Sequence[UsedTool]:
+    async def used_tools(self, workspace: str, since: int) -> Sequence[AgentToolUsage]:
         """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""
         found = await self._database.fetch("calls_of_tools", workspace, since)
         reads = await self._database.fetch("reads_since", workspace, since // approvals.MINUTE)
-        counted = [UsedTool(row[0], "", int(row[1]), row[2] * approvals.MINUTE) for row in reads]
-        return [*map(UsedTool._make, found), *counted]
+        counted = [AgentToolUsage(row[0], "", int(row[1]), row[2] * approvals.MINUTE) for row in reads]
+        return [*map(AgentToolUsage._make, found), *counted]
 
     async def pins(self, workspace: str) -> Sequence[Pin]:
         """By name, at most 10,000."""
-        return [rows.pin_of(row) for row in await self._database.fetch("pins", workspace)]
+        return [rows.read_pin(row) for row in await self._database.fetch("pins", workspace)]
 
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
         work = approvals.pin_tools(workspace, specs, agent, author)
@@ -325,13 +331,13 @@ class SqlStore:
         return cast(Pin, await self._database.write(approvals.unpin_tool(workspace, tool, author)))
 
     async def users(self, workspace: str) -> Sequence[User]:
-        return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]
+        return [rows.read_user(row) for row in await self._database.fetch("users", workspace)]
 
     async def put_user(self, workspace: str, user: User, author: str) -> User:
         return cast(User, await self._database.write(approvals.put_user(workspace, user, author)))
 
-    def records(self, workspace: str) -> SqlRecords:
-        return SqlRecords(self._database, workspace)
+    def records(self, workspace: str) -> SqlToolItemStore:
+        return SqlToolItemStore(self._database, workspace)
 
     def documents(self, workspace: str) -> SqlDocuments:
         return SqlDocuments(self._database, workspace)
@@ -341,29 +347,29 @@ class SqlStore:
         return Head(*found[0]) if found else Head(workspace)
 
     async def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
-        while found := await self._database.fetch("entries", workspace, after, ENTRIES):
-            yield rows.entries_of(found)
+        while found := await self._database.fetch("entries", workspace, after, ENTRIES_PER_READ):
+            yield rows.read_entries(found)
             after = found[-1][1]
 
-    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntriesOf) -> Sequence[Entry]:
+    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntryFilter) -> Sequence[Entry]:
         """Those after the first number and up to the second; every entry between them is looked at."""
         name = "newest_entries_of" if of.newest_first else "entries_of"
         who = (of.kind, of.kind, of.actor, of.actor)
-        return rows.entries_of(await self._database.fetch(name, workspace, *span, *who, of.limit))
+        return rows.read_entries(await self._database.fetch(name, workspace, *span, *who, of.limit))
 
-    async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
+    async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[RecordedCall]]:
         """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
         specs: dict[str, ToolSpec | None] = {}
         emails = {user.name: user.email for user in await self.users(workspace) if user.email}
         after = 0
-        while found := await self._database.fetch("recorded", workspace, after, since, RECORDED):
+        while found := await self._database.fetch("recorded", workspace, after, since, CALLS_PER_READ):
             page = []
             for row in found:
-                sha256 = history.spec_sha256(row)
+                sha256 = history.recorded_spec_sha256(row)
                 if sha256 and sha256 not in specs:
                     specs[sha256] = await self.spec(sha256)
                 if sha256 and (spec := specs[sha256]) is not None:
-                    page.append(history.recorded_of(workspace, row, spec, emails))
+                    page.append(history.read_recorded_call(workspace, row, spec, emails))
             yield page
             after = found[-1][0]
 
@@ -379,13 +385,13 @@ class SqlStore:
         """Calls `ring` when something happened; for thousands who wait without a task."""
         return self._database.watchers.listen(workspace, thread_id, ring)
 
-    async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]:
+    async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[ErasureResult]:
         """One transaction after the other, with what each has come to."""
         if erasure.scope != "approval":
             await self._searching.catch_up(workspace)  # approvals are found by their words, and none may be missed
-        async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
-            work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
-            yield cast(Erased, await self._database.write(work))
+        async for lot in erasing.find_batches(self._database.fetch, self.list, workspace, erasure):
+            work = erasing.erase_batch(workspace, erasure, lot, dry_run=dry_run)
+            yield cast(ErasureResult, await self._database.write(work))
         if erasure.scope == "thread" and not dry_run:
             await self.pauses.erase(workspace, erasure.what)
         for thread_id in await self.threads.to_erase(workspace, erasure):
@@ -396,12 +402,12 @@ class SqlStore:
             await self.answers.hide(workspace)
             await self._searching.purge()
 
-    async def forget(self, retention: int, patience: int = 0) -> Erased | None:
+    async def forget(self, retention: int, patience: int = 0) -> ErasureResult | None:
         """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
         before, done = self.clock() - retention, None
-        for workspace, mark in await erasing.overdue(self._database.fetch, before, patience):
-            work = await erasing.retain(self._database.fetch, workspace, mark, before)
-            erased, reached = cast(tuple[Erased, int], await self._database.write(work))
+        for workspace, mark in await erasing.overdue_workspaces(self._database.fetch, before, patience):
+            work = await erasing.apply_retention(self._database.fetch, workspace, mark, before)
+            erased, reached = cast(tuple[ErasureResult, int], await self._database.write(work))
             if reached > mark:
                 done = erased if done is None else done + erased
         if done is None:
@@ -415,9 +421,12 @@ class SqlStore:
         """Raises if this is not the database any more that was opened."""
         self._database.check()
 
-    async def examine(self) -> Sequence[Check]:
+    async def examine(self) -> Sequence[CheckResult]:
         applied = len(await self.migrations())
-        return [Check("ok", "database", f"{self.name}, {applied} migrations applied"), *await self._database.examine()]
+        return [
+            CheckResult("ok", "database", f"{self.name}, {applied} migrations applied"),
+            *await self._database.examine(),
+        ]
 
     async def migrate(self) -> Sequence[str]:
         """Applies what is missing and gives the names."""

@@ -20,7 +20,7 @@ from interlock import Interlock, ToolSpec
 from interlock.core.call import Args, ToolCall
 from interlock.core.outcome import Outcome
 from interlock.integrations.restate import gated
-from interlock.sdk.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Executed
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])
 TAKES = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
@@ -37,7 +37,9 @@ class Told(Agent):
 
     order: dict[str, Any]
 
-    async def attempt(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]) -> Ran | Outcome:
+    async def attempt(
+        self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]
+    ) -> Executed | Outcome:
         await at("looking", self.order)
         outcome = await super().attempt(call, spec, body)
         await at(type(outcome).__name__, self.order)

@@ -19,7 +19,7 @@ from agent_framework import (
     tool,
 )
 
-from interlock.integrations.agent_framework import Gate, pending
+from interlock.integrations.agent_framework import Gate, pending_requests
 from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main
 
 
@@ -32,11 +32,11 @@ async def run(job: Job) -> Told:
         if session is None:
             session = agent.create_session(session_id=job.run)
             await agent.run("Write to bob.", session=session)
-        elif pending(session):
+        elif pending_requests(session):
             await gate.look_again(agent, session)
         await store.set(job.run, session)
     history = messages_of(session)
-    return Told(bool(pending(session)), history[-1].text, tuple(results_of(history)))
+    return Told(bool(pending_requests(session)), history[-1].text, tuple(results_of(history)))
 
 
 class Script(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]

@@ -22,7 +22,7 @@ from agent_framework import (
 
 from interlock import Approve, Edit, Interlock, Misconfigured, Reject
 from interlock.core.errors import InvalidRequest
-from interlock.integrations.agent_framework import Gate, pending
+from interlock.integrations.agent_framework import Gate, pending_requests
 from tests.frameworks.programs.agent_framework import Script, messages_of, results_of
 from tests.frameworks.programs.scenes import World, play
 from tests.frameworks.programs.stories import Call
@@ -80,7 +80,12 @@ async def forged(world: World) -> Any:
     seen = {"ran": list(world.ran), "asks": len(again.user_input_requests), "rows": len(world.rows("forged"))}
     await world.decide("forged", Reject("No."))
     await gate.look_again(agent, session)
-    return {**seen, "after": world.ran, "told": results_of(messages_of(session)), "left": len(pending(session))}
+    return {
+        **seen,
+        "after": world.ran,
+        "told": results_of(messages_of(session)),
+        "left": len(pending_requests(session)),
+    }
 
 
 async def made_up(world: World) -> Any:
@@ -107,7 +112,7 @@ async def edited_by_the_client(world: World) -> Any:
     await agent.run("Go.", session=session)
     saved = session.to_dict()
     await world.decide("edited", Approve())
-    (request,) = pending(session)
+    (request,) = pending_requests(session)
     response = request.to_function_approval_response(approved=True)
     response.function_call.arguments = {"to": "mallory"}
     await agent.run(Message("user", [response]), session=session)
@@ -161,7 +166,7 @@ async def refused_by_the_client(world: World) -> Any:
     await agent.run(Message("user", answers), session=session)
     await world.decide("no", Approve())
     await agent.run("And now?", session=session)
-    return {"ran": world.ran, "left": len(pending(session)), "paused": len(await gate.agent.paused())}
+    return {"ran": world.ran, "left": len(pending_requests(session)), "paused": len(await gate.agent.paused())}
 
 
 async def streamed(world: World) -> Any:
@@ -263,7 +268,7 @@ async def stops_by_itself(world: World) -> Any:
     after = len(world.rows("itself"))
     await world.decide("itself", Approve())
     await gate.look_again(agent, session)
-    return {"rows": [before, after], "ran": world.ran, "left": len(pending(session))}
+    return {"rows": [before, after], "ran": world.ran, "left": len(pending_requests(session))}
 
 
 async def not_ours(world: World) -> Any:
@@ -277,7 +282,7 @@ async def not_ours(world: World) -> Any:
     try:
         await gate.look_again(agent, session)
     except InvalidRequest as error:
-        return {"ours": len(pending(session)), "paused": len(await gate.agent.paused()), "says": str(error)}
+        return {"ours": len(pending_requests(session)), "paused": len(await gate.agent.paused()), "says": str(error)}
     return {}
 
 

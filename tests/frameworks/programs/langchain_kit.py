@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock import Interlock
-from interlock.core.decision import Seen
+from interlock.core.decision import Acknowledgement
 from interlock.integrations.langchain import InterlockMiddleware
 
 POLICY = """\
@@ -138,5 +138,5 @@ def decided(**more: Any) -> dict[str, Any]:
     return {"decisions": [more]}
 
 
-def seen(value: Any) -> Seen:
-    return Seen(mark(value)["args_sha256"])
+def seen(value: Any) -> Acknowledgement:
+    return Acknowledgement(mark(value)["args_sha256"])

@@ -4,10 +4,10 @@ import { useLiveState } from "../live/live";
 import { address, send, type Given, type Shapes } from "./client";
 import { parse } from "./json";
 
-export type Shown = Shapes["Shown"];
-export type Item = Shapes["Item"];
-export type Finding = Shapes["Finding"];
-export type Argument = Shapes["Argument"];
+export type Shown = Shapes["ApprovalJson"];
+export type Item = Shapes["ApprovalItemJson"];
+export type Finding = Shapes["FindingJson"];
+export type Argument = Shapes["CardFieldJson"];
 export type Kind = "approve" | "edit" | "respond" | "reject";
 export type Status = Item["status"];
 

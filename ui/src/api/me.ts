@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { call, type Shapes } from "./client";
 
-export type Myself = Shapes["Myself"];
+export type Myself = Shapes["CurrentUser"];
 
 /** Who is signed in; the shell shows no page before this is known. */
 export function useMe() {

@@ -2638,8 +2638,8 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** Abandon */
-        Abandon: {
+        /** AbandonCallBody */
+        AbandonCallBody: {
             /** @description The number of the start; a report under an old one is refused. */
             fence: number;
         };
@@ -2655,6 +2655,47 @@ export interface components {
             provider: boolean;
             workspace: string;
         };
+        /**
+         * AcquireRunBody
+         * @description `runner` names the program, for ever; `gone` are those of its own key that certainly ended.
+         */
+        AcquireRunBody: {
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default
+             */
+            agent: string;
+            /**
+             * @description The program that holds the run.
+             * @default
+             */
+            runner: string;
+            /**
+             * @description One execution of an agent.
+             * @default
+             */
+            run_id: string;
+            /**
+             * @description How long the program counts as alive without a sign of life.
+             * @default 60
+             */
+            lease_seconds: number;
+            /** @default [] */
+            gone: string[];
+        };
+        /**
+         * AcquiredRunJson
+         * @description `key` hides secrets in the ids of calls, and is of no use for any other run.
+         */
+        AcquiredRunJson: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The program that holds the run. */
+            runner: string;
+            resumed: boolean;
+            key: string;
+            api: number;
+        };
         /** ActionRequest */
         ActionRequest: {
             action: string;
@@ -2662,20 +2703,6 @@ export interface components {
             args: {
                 [key: string]: unknown;
             };
-        };
-        /**
-         * Activity
-         * @description Of `calls` since then; allowed reads are not among them. Of `erased` ones nobody knows what was noted.
-         *
-         *     Not `complete` if there was more than the newest 20,000 entries of the ledger, or than 5 seconds allow.
-         */
-        Activity: {
-            since: string;
-            calls: number;
-            erased: number;
-            complete: boolean;
-            rules: components["schemas"]["MatchedRule"][];
-            shadows: components["schemas"]["ShadowRule"][];
         };
         /**
          * AgentBody
@@ -2695,6 +2722,30 @@ export interface components {
             };
             agents?: string[];
             limits?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * AgentCapabilities
+         * @description AgentCapabilities of AG-UI.
+         */
+        AgentCapabilities: {
+            identity: {
+                [key: string]: unknown;
+            };
+            transport: {
+                [key: string]: unknown;
+            };
+            tools: {
+                [key: string]: unknown;
+            };
+            state: {
+                [key: string]: unknown;
+            };
+            multiAgent: {
+                [key: string]: unknown;
+            };
+            humanInTheLoop: {
                 [key: string]: unknown;
             };
         };
@@ -2743,10 +2794,10 @@ export interface components {
             }[];
         };
         /**
-         * AiSdkPost
+         * AiSdkChatBody
          * @description What DefaultChatTransport sends. `agent` and `decisions` may stand in the page's `body`.
          */
-        AiSdkPost: {
+        AiSdkChatBody: {
             /** @description The chat: a thread of this person. */
             id: string;
             messages: {
@@ -2774,10 +2825,344 @@ export interface components {
             };
         };
         /**
-         * Argument
+         * ApprovalItemJson
+         * @description An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits.
+         */
+        ApprovalItemJson: {
+            id: string;
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            args_sha256: string;
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            sentence: string;
+            risk: string;
+            /** @description What the program says of the tool. */
+            effect: string;
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            /** @description The agents that called each other, the outermost first. */
+            agent_path: string[];
+            /** @description The conversation that it belongs to. */
+            thread_id: string;
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            /** @description The person for whom the agent works. */
+            requester: string;
+            /** @description The rule that matched; empty for the default. */
+            rule: string;
+            /** @description How urgent it is. */
+            priority: string;
+            quorum: components["schemas"]["QuorumJson"];
+            /** @description Ids of the findings that have to be acknowledged. */
+            alarms: string[];
+            /** @description Who is on it; everybody may still decide. */
+            claimed_by: string;
+            open_questions: number;
+            /** @description Counts the changes. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            expires_at: string;
+            seconds_left: number | null;
+            /** @description When the agent is told of a rejection; until then it can be undone. */
+            release_at: string | null;
+            /** @description An approval that is not started by then lapses. */
+            start_by: string | null;
+            decision: components["schemas"]["DecisionJson"] | null;
+            may_decide: ("approve" | "edit" | "respond" | "reject")[];
+        };
+        /**
+         * ApprovalJson
+         * @description One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
+         *
+         *     `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
+         */
+        ApprovalJson: {
+            id: string;
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            args_sha256: string;
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            sentence: string;
+            risk: string;
+            /** @description What the program says of the tool. */
+            effect: string;
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            /** @description The agents that called each other, the outermost first. */
+            agent_path: string[];
+            /** @description The conversation that it belongs to. */
+            thread_id: string;
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            /** @description The person for whom the agent works. */
+            requester: string;
+            /** @description The rule that matched; empty for the default. */
+            rule: string;
+            /** @description How urgent it is. */
+            priority: string;
+            quorum: components["schemas"]["QuorumJson"];
+            /** @description Ids of the findings that have to be acknowledged. */
+            alarms: string[];
+            /** @description Who is on it; everybody may still decide. */
+            claimed_by: string;
+            open_questions: number;
+            /** @description Counts the changes. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            expires_at: string;
+            seconds_left: number | null;
+            /** @description When the agent is told of a rejection; until then it can be undone. */
+            release_at: string | null;
+            /** @description An approval that is not started by then lapses. */
+            start_by: string | null;
+            decision: components["schemas"]["DecisionJson"] | null;
+            may_decide: ("approve" | "edit" | "respond" | "reject")[];
+            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            args: unknown;
+            /** @description A JSON Schema. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            declared: boolean;
+            card: components["schemas"]["CardJson"];
+            findings: components["schemas"]["FindingJson"][];
+            /** @description The kinds of decisions that are allowed. */
+            decisions: ("approve" | "edit" | "respond" | "reject")[];
+            may_not: {
+                [key: string]: string;
+            };
+            needed: string;
+            stages: components["schemas"]["StageJson"][];
+            excluded: string[];
+            votes: components["schemas"]["VoteJson"][];
+            editors: string[];
+            delegations: components["schemas"]["DelegationJson"][];
+            questions: components["schemas"]["QuestionJson"][];
+            timeline: components["schemas"]["TimelineEntryJson"][];
+            /** @description What the tool gave, or what a person answered. */
+            result: unknown;
+            error_message: string | null;
+        };
+        /**
+         * ApprovalPageJson
+         * @description `next` is the cursor of the next page. `behind`: what changed a moment ago may be missing from a search.
+         */
+        ApprovalPageJson: {
+            /** @description The page. */
+            items: components["schemas"]["ApprovalItemJson"][];
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
+            behind: boolean;
+        };
+        /**
+         * ApprovalSummaryJson
+         * @description What came of a decision, without the card: for whoever sends `Prefer: return=minimal`.
+         */
+        ApprovalSummaryJson: {
+            id: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            /** @description Counts the changes. */
+            version: number;
+            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            args_sha256: string;
+            quorum: components["schemas"]["QuorumJson"];
+            decision: components["schemas"]["DecisionJson"] | null;
+            /** @description When the agent is told of a rejection; until then it can be undone. */
+            release_at: string | null;
+            /** @description An approval that is not started by then lapses. */
+            start_by: string | null;
+        };
+        /**
+         * AskAgentBody
+         * @description A question to the agent; nothing is decided by it.
+         */
+        AskAgentBody: {
+            question: string;
+        };
+        /**
+         * AskPeopleBody
+         * @description For a person: answered by a text, by one of `choices`, or by data that fits `schema`.
+         */
+        AskPeopleBody: {
+            question: string;
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            /**
+             * @description The texts to choose from.
+             * @default []
+             */
+            choices: string[];
+            /** @description A JSON Schema. */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The conversation that it belongs to.
+             * @default
+             */
+            thread_id: string;
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default
+             */
+            agent: string;
+            /**
+             * @description The agents that called each other, the outermost first.
+             * @default []
+             */
+            agent_path: string[];
+            /**
+             * @description The person for whom the agent works.
+             * @default
+             */
+            initiated_by: string;
+            /**
+             * @description How urgent it is.
+             * @default
+             * @enum {string}
+             */
+            priority: "" | "low" | "medium" | "high";
+            /**
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
+             */
+            expires_in: string;
+            /**
+             * @description Where people are asked: it sets how long they have.
+             * @default queue
+             * @enum {string}
+             */
+            setting: "chat" | "queue" | "paused";
+            /**
+             * @description The agent's own reason, shown as an unverified quotation.
+             * @default
+             */
+            agent_says: string;
+        };
+        /**
+         * AwayBody
+         * @description Until then, these decide in their place; `null` ends it.
+         */
+        AwayBody: {
+            /** @description When the clock alone may change the answer. */
+            until: string | null;
+            users?: string[];
+            teams?: string[];
+        };
+        /** AwayJson */
+        AwayJson: {
+            /** @description When the clock alone may change the answer. */
+            until: string;
+            users: string[];
+            teams: string[];
+        };
+        /**
+         * BulkDecisionResult
+         * @description What became of one decision: the status, or the error that a single decision would have got.
+         */
+        BulkDecisionResult: {
+            id: string;
+            ok: boolean;
+            /**
+             * @description How it stands, by the clock.
+             * @default
+             */
+            status: string;
+            /**
+             * @description Counts the changes.
+             * @default 0
+             */
+            version: number;
+            /** @default  */
+            error: string;
+            /**
+             * @description In words.
+             * @default
+             */
+            message: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** BulkDecisionResults */
+        BulkDecisionResults: {
+            results: components["schemas"]["BulkDecisionResult"][];
+        };
+        /**
+         * BulkDecisionsBody
+         * @description At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself.
+         */
+        BulkDecisionsBody: {
+            /** @description The kinds of decisions that are allowed. */
+            decisions: {
+                [key: string]: unknown;
+            }[];
+        };
+        /** CallLease */
+        CallLease: {
+            /** @description The id of the approval. */
+            approval_id: string;
+            /** @description The number of the start; a report under an old one is refused. */
+            fence: number;
+            /**
+             * @description How it stands, by the clock.
+             * @constant
+             */
+            status: "running";
+        };
+        /** CallStatusJson */
+        CallStatusJson: {
+            /** @description The id of the approval. */
+            approval_id: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+        };
+        /** CancelCallBody */
+        CancelCallBody: {
+            /**
+             * @description Why.
+             * @default
+             */
+            reason: string;
+        };
+        /** CardFactJson */
+        CardFactJson: {
+            label: string;
+            text: string;
+        };
+        /**
+         * CardFieldJson
          * @description One argument at any depth, safe to print; `pointer` is exact, `length` counts characters or members.
          */
-        Argument: {
+        CardFieldJson: {
             /** @description The place in the JSON, as a JSON Pointer. */
             pointer: string;
             name: string;
@@ -2788,150 +3173,19 @@ export interface components {
             findings: string[];
         };
         /**
-         * Ask
-         * @description A question to the agent; nothing is decided by it.
-         */
-        Ask: {
-            question: string;
-        };
-        /**
-         * Away
-         * @description Until then, these decide in their place; `null` ends it.
-         */
-        Away: {
-            /** @description When the clock alone may change the answer. */
-            until: string | null;
-            users?: string[];
-            teams?: string[];
-        };
-        /** AwayUntil */
-        AwayUntil: {
-            /** @description When the clock alone may change the answer. */
-            until: string;
-            users: string[];
-            teams: string[];
-        };
-        /**
-         * Binding
-         * @description `link` is what stands behind `link=` in the address that the channel gave.
-         */
-        Binding: {
-            link: string;
-        };
-        /**
-         * Brief
-         * @description What came of a decision, without the card: for whoever sends `Prefer: return=minimal`.
-         */
-        Brief: {
-            id: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description Counts the changes. */
-            version: number;
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
-            args_sha256: string;
-            quorum: components["schemas"]["Quorum"];
-            decision: components["schemas"]["Decided"] | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
-            release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
-            start_by: string | null;
-        };
-        /**
-         * Bulk
-         * @description At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself.
-         */
-        Bulk: {
-            /** @description The kinds of decisions that are allowed. */
-            decisions: {
-                [key: string]: unknown;
-            }[];
-        };
-        /**
-         * CallAnswer
-         * @description A person's yes or no. Times are the server's own, whatever is given.
-         */
-        CallAnswer: {
-            approved: boolean;
-            /** @description A remark that is kept with the decision. */
-            comment?: string | null;
-            reject_option_name?: string | null;
-            requested_at?: string | null;
-            responded_at?: string | null;
-            slack_message_ts?: string | null;
-        };
-        /** CallSpec */
-        CallSpec: {
-            fn: string;
-            kwargs: {
-                [key: string]: unknown;
-            };
-            channel?: {
-                [key: string]: {
-                    [key: string]: unknown;
-                } | null;
-            } | null;
-            reject_options?: components["schemas"]["Option"][] | null;
-            state?: {
-                [key: string]: unknown;
-            } | null;
-        };
-        /** CallStatus */
-        CallStatus: {
-            requested_at: string;
-            responded_at: string | null;
-            approved: boolean | null;
-            /** @description A remark that is kept with the decision. */
-            comment: string | null;
-            reject_option_name: string | null;
-            slack_message_ts: null;
-        };
-        /** Cancel */
-        Cancel: {
-            /**
-             * @description Why.
-             * @default
-             */
-            reason: string;
-        };
-        /**
-         * Capabilities
-         * @description AgentCapabilities of AG-UI.
-         */
-        Capabilities: {
-            identity: {
-                [key: string]: unknown;
-            };
-            transport: {
-                [key: string]: unknown;
-            };
-            tools: {
-                [key: string]: unknown;
-            };
-            state: {
-                [key: string]: unknown;
-            };
-            multiAgent: {
-                [key: string]: unknown;
-            };
-            humanInTheLoop: {
-                [key: string]: unknown;
-            };
-        };
-        /**
-         * Card
+         * CardJson
          * @description What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
          *
          *     `sentence` and `preview` are the server's or the registered tool's own.
          */
-        Card: {
+        CardJson: {
             risk: string;
             /** @description The name of the tool. */
             tool: string;
             /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
             sentence: string;
-            facts: components["schemas"]["Fact"][];
-            fields: components["schemas"]["Argument"][];
+            facts: components["schemas"]["CardFactJson"][];
+            fields: components["schemas"]["CardFieldJson"][];
             /** @description What would happen, for people to see; of a call it is the agent's word, unverified. */
             preview: string;
             /** @description What the agent's program says that the call does, unverified. */
@@ -2941,25 +3195,27 @@ export interface components {
             /** @description The agent's own reason, shown as an unverified quotation. */
             agent_says: string;
         };
+        /** ChangePasswordBody */
+        ChangePasswordBody: {
+            old: string;
+            new: string;
+        };
         /** ChangedPerson */
         ChangedPerson: {
             name: string;
             role: string;
             teams: string[];
             email: string | null;
-            away: components["schemas"]["AwayUntil"] | null;
-            ended: components["schemas"]["Removal"];
+            away: components["schemas"]["AwayJson"] | null;
+            ended: components["schemas"]["RemovalEffectsJson"];
         };
         /**
-         * ChangedUser
-         * @description All that is to be known of somebody: what is left out is empty from then on.
+         * ChannelDisabled
+         * @description Since when nothing is sent, because the other side said so.
          */
-        ChangedUser: {
-            /** @enum {string} */
-            role: "viewer" | "reviewer" | "admin";
-            teams?: string[];
-            /** @default  */
-            email: string;
+        ChannelDisabled: {
+            since: string;
+            why: string;
         };
         /**
          * ChannelInfo
@@ -2978,7 +3234,7 @@ export interface components {
             teams: string[];
             personal: boolean;
             answers: boolean;
-            off: components["schemas"]["Off"] | null;
+            off: components["schemas"]["ChannelDisabled"] | null;
             due: number;
             due_since: string | null;
             parked: number;
@@ -2993,30 +3249,58 @@ export interface components {
             next?: string | null;
         };
         /**
-         * Checked
-         * @description Whether a policy would load; `problems` say what is wrong, each with its line.
-         *
-         *     `details` and `defaults` say in words what it says, and `diff` what differs from what is in force.
+         * ChannelTest
+         * @description Where a test went: to a `person`, or to the channel's own place.
          */
-        Checked: {
-            valid: boolean;
-            rules: string[];
-            warnings: string[];
-            problems: string[];
-            sha256: string | null;
-            /** @default [] */
-            details: components["schemas"]["RuleInfo"][];
-            /** @default {} */
-            defaults: {
-                [key: string]: string;
-            };
-            diff?: components["schemas"]["PolicyDiff"] | null;
+        ChannelTest: {
+            channel: string;
+            person: string;
         };
         /**
-         * ClaimPauses
+         * ChatDecisionBody
+         * @description The short decision of a chat page. Without `argsSha256` it counts only for unedited, harmless arguments.
+         */
+        ChatDecisionBody: {
+            approvalId: string;
+            approved: boolean;
+            /**
+             * @description Why.
+             * @default
+             */
+            reason: string;
+            argsSha256?: string | null;
+        };
+        /** ChatDecisionResult */
+        ChatDecisionResult: {
+            /** @description The id of the approval. */
+            approval_id: string;
+            /** @description How it stands, by the clock. */
+            status: string;
+            approved: boolean;
+        };
+        /**
+         * ChatMessageBody
+         * @description Without a `thread_id` a thread begins, with `agent` or the built-in assistant.
+         */
+        ChatMessageBody: {
+            /** @description In words. */
+            message: string;
+            /**
+             * @description The thread to go on with; without it one begins.
+             * @default
+             */
+            thread_id: string;
+            /**
+             * @description Whom a new thread is with; the assistant, if left out.
+             * @default
+             */
+            agent: string;
+        };
+        /**
+         * ClaimPausesBody
          * @description `attempt` is made at random for each claim: sent again it is the same one. `gone` are runners that ended.
          */
-        ClaimPauses: {
+        ClaimPausesBody: {
             /**
              * @description The agent that wants it; the name of the key, if left out.
              * @default
@@ -3040,19 +3324,6 @@ export interface components {
             gone: string[];
             /** @default  */
             attempt: string;
-        };
-        /**
-         * Claimed
-         * @description What a link would say; `user` is who is known as that already, if anybody is.
-         */
-        Claimed: {
-            channel: string;
-            /** @description What kind it is. */
-            kind: string;
-            outside: string;
-            user: string | null;
-            /** @description Nobody can decide after that. */
-            expires_at: string;
         };
         /**
          * ClaimedPause
@@ -3085,71 +3356,139 @@ export interface components {
             held: string[];
         };
         /**
-         * CodeAsked
+         * CodeTicket
          * @description The same for every link, whether it holds or not. `ticket` goes with the code.
          */
-        CodeAsked: {
+        CodeTicket: {
             ticket: string;
         };
-        /** Comment */
-        Comment: {
+        /** CommentBody */
+        CommentBody: {
             text: string;
         };
-        /**
-         * ContactAnswer
-         * @description A person's words, or one of the options by its name.
-         */
-        ContactAnswer: {
-            response?: string | null;
-            response_option_name?: string | null;
-            requested_at?: string | null;
-            responded_at?: string | null;
+        /** CompletePauseBody */
+        CompletePauseBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The number of the start; a report under an old one is refused. */
+            fence: number;
         };
-        /** ContactSpec */
-        ContactSpec: {
-            msg: string;
-            subject?: string | null;
-            channel?: {
-                [key: string]: {
-                    [key: string]: unknown;
-                } | null;
-            } | null;
-            response_options?: components["schemas"]["Option"][] | null;
-            state?: {
+        /** CreatedGrant */
+        CreatedGrant: {
+            id: string;
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            when: string;
+            /** @enum {string} */
+            state: "active" | "revoked" | "used up" | "expired";
+            /** @description Why. */
+            reason: string;
+            created_by: string;
+            created_at: string;
+            /** @description Nobody can decide after that. */
+            expires_at: string;
+            revoked_at: string | null;
+            uses: number;
+            max_uses: number | null;
+            uses_left: number | null;
+            budget_of: string | null;
+            budget: string | null;
+            spent: string | null;
+            budget_left: string | null;
+            /** @description The digest of the tool's definition: a start is refused if another was approved. */
+            spec_sha256: string;
+            warnings: string[];
+        };
+        /**
+         * CreatedKey
+         * @description `key` is shown here and nowhere else.
+         */
+        CreatedKey: {
+            id: string;
+            name: string;
+            role: string;
+            user: string | null;
+            agents: string[];
+            tools: string[];
+            /** @description The person for whom the agent works. */
+            requester: string | null;
+            per_minute: number | null;
+            pending: number | null;
+            created_by: string;
+            created_at: string;
+            used_at: string | null;
+            /** @description Nobody can decide after that. */
+            expires_at: string | null;
+            revoked_at: string | null;
+            rotated_from: string | null;
+            key: string;
+        };
+        /**
+         * CreatedPins
+         * @description `left_out` are pinned one by one, each with its reason.
+         */
+        CreatedPins: {
+            pinned: components["schemas"]["PinInfo"][];
+            left_out: components["schemas"]["SkippedTool"][];
+        };
+        /**
+         * CurrentUser
+         * @description Who asks. `via` is `web` for a session and `key` for a key.
+         */
+        CurrentUser: {
+            name: string;
+            role: string;
+            teams: string[];
+            workspace: string;
+            /** @description The way they came: web, key, or a channel. */
+            via: string;
+        };
+        /**
+         * DecisionBody
+         * @description A decision. Who decides is whoever is signed in, never a field of the body.
+         */
+        DecisionBody: {
+            /**
+             * @description What kind it is.
+             * @enum {string}
+             */
+            kind: "approve" | "edit" | "respond" | "reject";
+            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            args_sha256: string;
+            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            args?: {
                 [key: string]: unknown;
             } | null;
-        };
-        /** ContactStatus */
-        ContactStatus: {
-            requested_at: string;
-            responded_at: string | null;
-            response: string | null;
-            response_option_name: string | null;
-        };
-        /**
-         * Counted
-         * @description `waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
-         *
-         *     `freezes` are those that are on.
-         */
-        Counted: {
-            pending: number;
-            waiting_agents: number;
-            decided: number;
-            expired: number;
-            cancelled: number;
-            allowed_reads: number;
-            oldest_pending_seconds: number;
-            freezes: number;
-            by_status: {
-                [key: string]: number;
-            };
+            /**
+             * @description In words.
+             * @default
+             */
+            message: string;
+            /** @description JSON that answers a question; its schema checks it. */
+            answer?: unknown;
+            /**
+             * @description Why.
+             * @default
+             */
+            reason: string;
+            /**
+             * @description A remark that is kept with the decision.
+             * @default
+             */
+            comment: string;
+            /**
+             * @description Ids of the findings that the person looked at; alarms have to be among them.
+             * @default []
+             */
+            acknowledged: string[];
         };
         /**
-         * Decided
+         * DecisionJson
          * @description What was decided, by whom and when. Time and policy decide too: then `by` is interlock or policy.
          */
-        Decided: {
+        DecisionJson: {
             /** @description What kind it is. */
             kind: string;
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
@@ -3167,20 +3506,20 @@ export interface components {
             comment: string;
         };
         /**
-         * Delegate
+         * DelegateBody
          * @description Lets others decide in your place, this once. Whoever takes your seat is no further vote.
          */
-        Delegate: {
+        DelegateBody: {
             /** @default [] */
             users: string[];
             /** @default [] */
             teams: string[];
         };
-        /** Delegated */
-        Delegated: {
+        /** DelegationJson */
+        DelegationJson: {
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
             by: string;
-            to: components["schemas"]["People"];
+            to: components["schemas"]["PeopleJson"];
         };
         /**
          * DeliveryInfo
@@ -3222,101 +3561,25 @@ export interface components {
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
         };
-        /** Deployment */
-        Deployment: {
-            flags: {
-                [key: string]: boolean;
-            };
-            host: {
-                [key: string]: string | null;
-            };
-        };
-        /** EndPause */
-        EndPause: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
-            fence: number;
-        };
-        /** Ended */
-        Ended: {
-            sessions: number;
-            keys: number;
-        };
         /**
-         * Entered
-         * @description `next` is the local path to go on with.
+         * EmptyBody
+         * @description No fields.
          */
-        Entered: {
-            name: string;
-            role: string;
-            teams: string[];
-            workspace: string;
-            /** @description The way they came: web, key, or a channel. */
-            via: string;
-            /** @description The cursor of the next page; null on the last. */
-            next: string;
-        };
+        EmptyBody: Record<string, never>;
         /**
-         * Entry
-         * @description One line of the ledger; `content` is null where there is none, or where it was erased.
+         * ErrorJson
+         * @description Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong.
          */
-        Entry: {
-            seq: number;
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            at: string;
-            /** @description What kind it is. */
-            kind: string;
-            actor: string;
-            /** @description The id of the approval. */
-            approval_id: string;
-            data: {
-                [key: string]: unknown;
-            };
-            content: {
-                [key: string]: unknown;
-            } | null;
-            digest: string | null;
+        ErrorJson: {
+            error: string;
+            /** @description In words. */
+            message: string;
         };
         /**
-         * EntryItem
-         * @description `content` is null if there was none, or if it was erased: then there is a `digest`.
-         */
-        EntryItem: {
-            seq: number;
-            /** @description When. */
-            at: string;
-            /** @description What kind it is. */
-            kind: string;
-            actor: string;
-            /** @description The id of the approval. */
-            approval_id: string;
-            data: {
-                [key: string]: unknown;
-            };
-            content: {
-                [key: string]: unknown;
-            } | null;
-            digest: string;
-        };
-        /**
-         * EntryList
-         * @description `next` is the `after` of the next page; a page may be shorter than asked, also if there is a next one.
-         */
-        EntryList: {
-            /** @description The page. */
-            items: components["schemas"]["EntryItem"][];
-            /** @description The cursor of the next page; null on the last. */
-            next: string | null;
-        };
-        /**
-         * Escalation
+         * EscalationBody
          * @description The agent's words to those who decide. Whom they reach is the policy's business.
          */
-        Escalation: {
+        EscalationBody: {
             escalation_msg: string;
             additional_recipients?: {
                 [key: string]: unknown;
@@ -3328,6 +3591,77 @@ export interface components {
             } | null;
         };
         /**
+         * ExecutionJson
+         * @description The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show.
+         */
+        ExecutionJson: {
+            /** @description The number of the start; a report under an old one is refused. */
+            fence: number;
+            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description For the other side: the same for every start of this call. */
+            idempotency_key: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            lease_until: string;
+        };
+        /**
+         * ExternalRequestBody
+         * @description The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it.
+         */
+        ExternalRequestBody: {
+            /** Format: uuid */
+            requestId: string;
+            actionType: string;
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @default {
+             *       "initiatedBy": "",
+             *       "priority": "medium"
+             *     }
+             */
+            metadata: components["schemas"]["ExternalRequestMetadata"];
+        };
+        /**
+         * ExternalRequestJson
+         * @description What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
+         *     it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
+         *     not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
+         */
+        ExternalRequestJson: {
+            requestId: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown") | "denied";
+            decision: ("approved" | "rejected" | "modified") | null;
+            payload: unknown;
+            /** @description A remark that is kept with the decision. */
+            comment: string;
+            reviewerId: string | null;
+            resolvedAt: string | null;
+            expiresAt: string | null;
+            final: boolean;
+            flags: components["schemas"]["PayloadFlag"][];
+            stopped: ("frozen" | "denied_now") | null;
+        };
+        /** ExternalRequestMetadata */
+        ExternalRequestMetadata: {
+            /** @default  */
+            initiatedBy: string;
+            /**
+             * @description How urgent it is.
+             * @default medium
+             * @enum {string}
+             */
+            priority: "low" | "medium" | "high";
+            expiresAt?: string | null;
+        };
+        /**
          * FacetChange
          * @description One key that differs; null where it is not given.
          */
@@ -3336,16 +3670,11 @@ export interface components {
             old: string | null;
             new: string | null;
         };
-        /** Fact */
-        Fact: {
-            label: string;
-            text: string;
-        };
         /**
-         * Finding
+         * FindingJson
          * @description A reason to look twice. An alarm has to be acknowledged by its id before the call can be approved.
          */
-        Finding: {
+        FindingJson: {
             id: string;
             /** @description What kind it is. */
             kind: string;
@@ -3356,8 +3685,8 @@ export interface components {
             /** @description In words. */
             message: string;
         };
-        /** Finish */
-        Finish: {
+        /** FinishCallBody */
+        FinishCallBody: {
             /** @description The number of the start; a report under an old one is refused. */
             fence: number;
             ok: boolean;
@@ -3366,12 +3695,17 @@ export interface components {
             /** @default  */
             error: string;
         };
-        /** Flag */
-        Flag: {
-            /** @description The place in the JSON, as a JSON Pointer. */
-            pointer: string;
-            /** @description In words. */
-            message: string;
+        /**
+         * FreezeBody
+         * @description `name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace.
+         */
+        FreezeBody: {
+            /** @enum {string} */
+            scope: "workspace" | "agent" | "key" | "tool";
+            /** @default  */
+            name: string;
+            /** @description Why. */
+            reason: string;
         };
         /**
          * FreezeInfo
@@ -3412,20 +3746,83 @@ export interface components {
             spec: {
                 [key: string]: unknown;
             };
-            status: components["schemas"]["CallStatus"];
+            status: components["schemas"]["FunctionCallStatus"];
         };
         /**
-         * GivenCode
-         * @description `ticket` is what this browser was given when it asked for the code.
+         * FunctionCallAnswerBody
+         * @description A person's yes or no. Times are the server's own, whatever is given.
          */
-        GivenCode: {
-            token: string;
-            ticket: string;
-            code: string;
+        FunctionCallAnswerBody: {
+            approved: boolean;
+            /** @description A remark that is kept with the decision. */
+            comment?: string | null;
+            reject_option_name?: string | null;
+            requested_at?: string | null;
+            responded_at?: string | null;
+            slack_message_ts?: string | null;
         };
-        /** GivenLink */
-        GivenLink: {
-            token: string;
+        /**
+         * FunctionCallBody
+         * @description A function that a program wants to run. What became of it is the server's to say: `status` stays empty.
+         */
+        FunctionCallBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: components["schemas"]["FunctionCallSpec"];
+            /** @description How it stands, by the clock. */
+            status?: null;
+        };
+        /** FunctionCallSpec */
+        FunctionCallSpec: {
+            fn: string;
+            kwargs: {
+                [key: string]: unknown;
+            };
+            channel?: {
+                [key: string]: {
+                    [key: string]: unknown;
+                } | null;
+            } | null;
+            reject_options?: components["schemas"]["ResponseOption"][] | null;
+            state?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** FunctionCallStatus */
+        FunctionCallStatus: {
+            requested_at: string;
+            responded_at: string | null;
+            approved: boolean | null;
+            /** @description A remark that is kept with the decision. */
+            comment: string | null;
+            reject_option_name: string | null;
+            slack_message_ts: null;
+        };
+        /**
+         * GrantBody
+         * @description `budget` is a decimal number as a text, `budget_of` the argument that is added up.
+         */
+        GrantBody: {
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description A duration such as 5m; it can only shorten what the rule gives. */
+            expires_in: string;
+            /** @description Why. */
+            reason: string;
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default *
+             */
+            agent: string;
+            /** @default  */
+            when: string;
+            max_uses?: number | null;
+            /** @default  */
+            budget: string;
+            /** @default  */
+            budget_of: string;
         };
         /**
          * GrantDetails
@@ -3509,16 +3906,6 @@ export interface components {
             sentence: string;
             amount: string | null;
         };
-        /** Held */
-        Held: {
-            /** @description The program that holds the run. */
-            runner: string;
-            /**
-             * @description How long the program counts as alive without a sign of life.
-             * @default 60
-             */
-            lease_seconds: number;
-        };
         /**
          * HumanContact
          * @description `response` is null until somebody answered.
@@ -3531,7 +3918,51 @@ export interface components {
             spec: {
                 [key: string]: unknown;
             };
-            status: components["schemas"]["ContactStatus"];
+            status: components["schemas"]["HumanContactStatus"];
+        };
+        /**
+         * HumanContactAnswerBody
+         * @description A person's words, or one of the options by its name.
+         */
+        HumanContactAnswerBody: {
+            response?: string | null;
+            response_option_name?: string | null;
+            requested_at?: string | null;
+            responded_at?: string | null;
+        };
+        /**
+         * HumanContactBody
+         * @description A question to people.
+         */
+        HumanContactBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: components["schemas"]["HumanContactSpec"];
+            /** @description How it stands, by the clock. */
+            status?: null;
+        };
+        /** HumanContactSpec */
+        HumanContactSpec: {
+            msg: string;
+            subject?: string | null;
+            channel?: {
+                [key: string]: {
+                    [key: string]: unknown;
+                } | null;
+            } | null;
+            response_options?: components["schemas"]["ResponseOption"][] | null;
+            state?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** HumanContactStatus */
+        HumanContactStatus: {
+            requested_at: string;
+            responded_at: string | null;
+            response: string | null;
+            response_option_name: string | null;
         };
         /** HumanResponse */
         HumanResponse: {
@@ -3552,12 +3983,45 @@ export interface components {
             /** @description When. */
             at: string;
         };
+        /**
+         * IdentityLinkBody
+         * @description `link` is what stands behind `link=` in the address that the channel gave.
+         */
+        IdentityLinkBody: {
+            link: string;
+        };
+        /**
+         * IdentityLinkInfo
+         * @description What a link would say; `user` is who is known as that already, if anybody is.
+         */
+        IdentityLinkInfo: {
+            channel: string;
+            /** @description What kind it is. */
+            kind: string;
+            outside: string;
+            user: string | null;
+            /** @description Nobody can decide after that. */
+            expires_at: string;
+        };
         /** IdentityList */
         IdentityList: {
             /** @description The page. */
             items: components["schemas"]["IdentityInfo"][];
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
+        };
+        /** InboxCheckpoint */
+        InboxCheckpoint: {
+            checkpoint: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * InboxResumeBody
+         * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
+         */
+        InboxResumeBody: {
+            command: components["schemas"]["ResumeCommand"];
         };
         /**
          * InboxRun
@@ -3581,6 +4045,32 @@ export interface components {
             };
             multitask_strategy: null;
         };
+        /**
+         * InboxSearchBody
+         * @description `metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own.
+         */
+        InboxSearchBody: {
+            /** @default 10 */
+            limit: number;
+            /** @default 0 */
+            offset: number;
+            /** @description How it stands, by the clock. */
+            status?: ("idle" | "busy" | "interrupted" | "error") | null;
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            sort_by?: string | null;
+            sort_order?: string | null;
+        };
+        /** InboxServerInfo */
+        InboxServerInfo: {
+            flags: {
+                [key: string]: boolean;
+            };
+            host: {
+                [key: string]: string | null;
+            };
+        };
         /** InboxState */
         InboxState: {
             values: {
@@ -3599,6 +4089,15 @@ export interface components {
             tasks: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * InboxStateUpdateBody
+         * @description Only "Mark as Resolved": no values, as the end.
+         */
+        InboxStateUpdateBody: {
+            values?: null;
+            /** @constant */
+            as_node: "__end__";
         };
         /**
          * InboxThread
@@ -3632,82 +4131,37 @@ export interface components {
          * @description A page.
          */
         InboxThreads: components["schemas"]["InboxThread"][];
-        /** InboxUpdated */
-        InboxUpdated: {
-            checkpoint: {
-                [key: string]: unknown;
-            };
-        };
         /**
-         * Item
-         * @description An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits.
+         * KeyBody
+         * @description A key for people is of the `user`, or of the person of its own name, who is added if missing.
+         *
+         *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
+         *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
+         *     may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+         *     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
+         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
+         *     time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
          */
-        Item: {
-            id: string;
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
-            args_sha256: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
-            sentence: string;
-            risk: string;
-            /** @description What the program says of the tool. */
-            effect: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            /** @description The agents that called each other, the outermost first. */
-            agent_path: string[];
-            /** @description The conversation that it belongs to. */
-            thread_id: string;
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
-            call_id: string;
-            /** @description The person for whom the agent works. */
+        KeyBody: {
+            name: string;
+            /** @enum {string} */
+            role: "agent" | "viewer" | "reviewer" | "admin";
+            /** @default  */
+            user: string;
+            agents?: string[];
+            tools?: string[];
+            /**
+             * @description The person for whom the agent works.
+             * @default
+             */
             requester: string;
-            /** @description The rule that matched; empty for the default. */
-            rule: string;
-            /** @description How urgent it is. */
-            priority: string;
-            quorum: components["schemas"]["Quorum"];
-            /** @description Ids of the findings that have to be acknowledged. */
-            alarms: string[];
-            /** @description Who is on it; everybody may still decide. */
-            claimed_by: string;
-            open_questions: number;
-            /** @description Counts the changes. */
-            version: number;
+            per_minute?: number | null;
+            pending?: number | null;
             /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
              */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            expires_at: string;
-            seconds_left: number | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
-            release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
-            start_by: string | null;
-            decision: components["schemas"]["Decided"] | null;
-            may_decide: ("approve" | "edit" | "respond" | "reject")[];
-        };
-        /** KeepPause */
-        KeepPause: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
-            fence: number;
-            /**
-             * @description How long the program counts as alive without a sign of life.
-             * @default 60
-             */
-            lease_seconds: number;
+            expires_in: string;
         };
         /**
          * KeyInfo
@@ -3741,26 +4195,36 @@ export interface components {
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
         };
-        /** LeavePause */
-        LeavePause: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
-            fence: number;
-            /** @default false */
-            failed: boolean;
+        /**
+         * LedgerEntryJson
+         * @description `content` is null if there was none, or if it was erased: then there is a `digest`.
+         */
+        LedgerEntryJson: {
+            seq: number;
+            /** @description When. */
+            at: string;
+            /** @description What kind it is. */
+            kind: string;
+            actor: string;
+            /** @description The id of the approval. */
+            approval_id: string;
+            data: {
+                [key: string]: unknown;
+            };
+            content: {
+                [key: string]: unknown;
+            } | null;
+            digest: string;
         };
         /**
-         * LedgerFault
-         * @description `seq` is the entry, or 0 if there is none. `table`, `row` and `field` are of the row that differs from it.
+         * LedgerEntryList
+         * @description `next` is the `after` of the next page; a page may be shorter than asked, also if there is a next one.
          */
-        LedgerFault: {
-            seq: number;
-            /** @description In words. */
-            message: string;
-            table: string;
-            row: string;
-            field: string;
+        LedgerEntryList: {
+            /** @description The page. */
+            items: components["schemas"]["LedgerEntryJson"][];
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
         };
         /**
          * LedgerHead
@@ -3781,141 +4245,16 @@ export interface components {
             /** @default  */
             signature: string;
         };
-        /** LeftOut */
-        LeftOut: {
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description Why. */
-            reason: string;
-        };
         /**
-         * LinkFor
-         * @description For whom a link is; `name` is empty where whoever opens it says it, `new` if a password is needed.
-         */
-        LinkFor: {
-            workspace: string;
-            name: string;
-            role: string;
-            new: boolean;
-        };
-        /**
-         * ListedTool
-         * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
-         *
-         *     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
-         *     what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
-         */
-        ListedTool: {
-            name: string;
-            /** @enum {string} */
-            standing: "registered" | "pinned" | "declared";
-            /** @description What the program says of the tool. */
-            effect: string;
-            /** @description A JSON Schema. */
-            schema: {
-                [key: string]: unknown;
-            } | null;
-            /** @description JSON Pointers or names of arguments that nobody may see. */
-            secret: string[];
-            /** @description Whether running it twice does no harm; then a lost run is started again. */
-            idempotent: boolean;
-            agents: string[];
-            first_seen_at: string | null;
-            last_seen_at: string | null;
-            calls: number;
-            declared_sha256: string | null;
-            pinned_by: string | null;
-            pinned_at: string | null;
-            changed: string[];
-            named_by: string;
-            on_word: boolean;
-            looks_like: string[];
-        };
-        /**
-         * ListedTools
-         * @description `on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
-         *
-         *     `bounds` says in words which bound was reached, so that the list may lack tools.
-         */
-        ListedTools: {
-            /** @description The page. */
-            items: components["schemas"]["ListedTool"][];
-            /** @description The cursor of the next page; null on the last. */
-            next: string | null;
-            on_word: number;
-            trust_declared: boolean;
-            bounds: string[];
-        };
-        /**
-         * LookedAt
+         * LinkedApproval
          * @description One call as the message shows it, and for whom the link is. `codes`: they can have a code sent to them.
          */
-        LookedAt: {
-            approval: components["schemas"]["Shown"];
+        LinkedApproval: {
+            approval: components["schemas"]["ApprovalJson"];
             person: string;
             workspace: string;
             spent: boolean;
             codes: boolean;
-        };
-        /** MadeGrant */
-        MadeGrant: {
-            id: string;
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            when: string;
-            /** @enum {string} */
-            state: "active" | "revoked" | "used up" | "expired";
-            /** @description Why. */
-            reason: string;
-            created_by: string;
-            created_at: string;
-            /** @description Nobody can decide after that. */
-            expires_at: string;
-            revoked_at: string | null;
-            uses: number;
-            max_uses: number | null;
-            uses_left: number | null;
-            budget_of: string | null;
-            budget: string | null;
-            spent: string | null;
-            budget_left: string | null;
-            /** @description The digest of the tool's definition: a start is refused if another was approved. */
-            spec_sha256: string;
-            warnings: string[];
-        };
-        /**
-         * MadeKey
-         * @description `key` is shown here and nowhere else.
-         */
-        MadeKey: {
-            id: string;
-            name: string;
-            role: string;
-            user: string | null;
-            agents: string[];
-            tools: string[];
-            /** @description The person for whom the agent works. */
-            requester: string | null;
-            per_minute: number | null;
-            pending: number | null;
-            created_by: string;
-            created_at: string;
-            used_at: string | null;
-            /** @description Nobody can decide after that. */
-            expires_at: string | null;
-            revoked_at: string | null;
-            rotated_from: string | null;
-            key: string;
-        };
-        /**
-         * MadePins
-         * @description `left_out` are pinned one by one, each with its reason.
-         */
-        MadePins: {
-            pinned: components["schemas"]["PinInfo"][];
-            left_out: components["schemas"]["LeftOut"][];
         };
         /**
          * MatchedRule
@@ -3929,332 +4268,35 @@ export interface components {
             deny: number;
             last: string;
         };
-        /** Metadata */
-        Metadata: {
-            /** @default  */
-            initiatedBy: string;
-            /**
-             * @description How urgent it is.
-             * @default medium
-             * @enum {string}
-             */
-            priority: "low" | "medium" | "high";
-            expiresAt?: string | null;
-        };
-        /** Moved */
-        Moved: {
-            /** @description The id of the approval. */
-            approval_id: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-        };
         /**
-         * Myself
-         * @description Who asks. `via` is `web` for a session and `key` for a key.
+         * MessageCodeBody
+         * @description `ticket` is what this browser was given when it asked for the code.
          */
-        Myself: {
-            name: string;
-            role: string;
-            teams: string[];
-            workspace: string;
-            /** @description The way they came: web, key, or a channel. */
-            via: string;
+        MessageCodeBody: {
+            token: string;
+            ticket: string;
+            code: string;
+        };
+        /** MessageLinkBody */
+        MessageLinkBody: {
+            token: string;
         };
         /**
-         * Named
+         * NamedItem
          * @description A key by its name, or a grant by its tool.
          */
-        Named: {
+        NamedItem: {
             id: string;
             name: string;
         };
-        /**
-         * NewFreeze
-         * @description `name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace.
-         */
-        NewFreeze: {
-            /** @enum {string} */
-            scope: "workspace" | "agent" | "key" | "tool";
-            /** @default  */
-            name: string;
-            /** @description Why. */
-            reason: string;
-        };
-        /**
-         * NewFunctionCall
-         * @description A function that a program wants to run. What became of it is the server's to say: `status` stays empty.
-         */
-        NewFunctionCall: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
-            call_id: string;
-            spec: components["schemas"]["CallSpec"];
-            /** @description How it stands, by the clock. */
-            status?: null;
-        };
-        /**
-         * NewGrant
-         * @description `budget` is a decimal number as a text, `budget_of` the argument that is added up.
-         */
-        NewGrant: {
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description A duration such as 5m; it can only shorten what the rule gives. */
-            expires_in: string;
-            /** @description Why. */
-            reason: string;
-            /**
-             * @description The agent that wants it; the name of the key, if left out.
-             * @default *
-             */
-            agent: string;
-            /** @default  */
-            when: string;
-            max_uses?: number | null;
-            /** @default  */
-            budget: string;
-            /** @default  */
-            budget_of: string;
-        };
-        /**
-         * NewHumanContact
-         * @description A question to people.
-         */
-        NewHumanContact: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
-            call_id: string;
-            spec: components["schemas"]["ContactSpec"];
-            /** @description How it stands, by the clock. */
-            status?: null;
-        };
-        /**
-         * NewKey
-         * @description A key for people is of the `user`, or of the person of its own name, who is added if missing.
-         *
-         *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
-         *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-         *     may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
-         *     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
-         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
-         *     time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
-         */
-        NewKey: {
-            name: string;
-            /** @enum {string} */
-            role: "agent" | "viewer" | "reviewer" | "admin";
-            /** @default  */
-            user: string;
-            agents?: string[];
-            tools?: string[];
-            /**
-             * @description The person for whom the agent works.
-             * @default
-             */
-            requester: string;
-            per_minute?: number | null;
-            pending?: number | null;
-            /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
-             * @default
-             */
-            expires_in: string;
-        };
-        /** NewLink */
-        NewLink: {
-            /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
-             * @default 1h
-             */
-            expires_in: string;
-        };
-        /**
-         * NewMessage
-         * @description Without a `thread_id` a thread begins, with `agent` or the built-in assistant.
-         */
-        NewMessage: {
-            /** @description In words. */
-            message: string;
-            /**
-             * @description The thread to go on with; without it one begins.
-             * @default
-             */
-            thread_id: string;
-            /**
-             * @description Whom a new thread is with; the assistant, if left out.
-             * @default
-             */
-            agent: string;
-        };
-        /**
-         * NewOwnKey
-         * @description `expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
-         *
-         *     Made with a key, it ends with that key at the latest.
-         */
-        NewOwnKey: {
-            name: string;
-            role?: ("viewer" | "reviewer" | "admin") | null;
-            /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
-             * @default
-             */
-            expires_in: string;
-        };
-        /** NewPassword */
-        NewPassword: {
-            old: string;
-            new: string;
-        };
-        /**
-         * NewPause
-         * @description `called` is what the framework calls the run, if that is more than a `run_id` can be; `state` is base64.
-         */
-        NewPause: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @default  */
-            called: string;
-            /**
-             * @description The agent that wants it; the name of the key, if left out.
-             * @default
-             */
-            agent: string;
-            /** @default  */
-            state: string;
-        };
-        /**
-         * NewPin
-         * @description The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
-         *
-         *     `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
-         */
-        NewPin: {
-            /** @description The name of the tool. */
-            tool: string;
-            /**
-             * @description The agent that wants it; the name of the key, if left out.
-             * @default
-             */
-            agent: string;
-            /**
-             * @description What the program says of the tool.
-             * @default
-             * @enum {string}
-             */
-            effect: "" | "read" | "write" | "destructive";
-            /**
-             * @description The digest of the tool's definition: a start is refused if another was approved.
-             * @default
-             */
-            spec_sha256: string;
-        };
-        /**
-         * NewPins
-         * @description All tools that an agent declared, but for those that an ask or deny rule or a switch names.
-         *
-         *     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
-         */
-        NewPins: {
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            shown?: {
-                [key: string]: string;
-            } | null;
-        };
-        /**
-         * NewQuestion
-         * @description For a person: answered by a text, by one of `choices`, or by data that fits `schema`.
-         */
-        NewQuestion: {
-            question: string;
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
-            call_id: string;
-            /**
-             * @description The texts to choose from.
-             * @default []
-             */
-            choices: string[];
-            /** @description A JSON Schema. */
-            schema?: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * @description The conversation that it belongs to.
-             * @default
-             */
-            thread_id: string;
-            /**
-             * @description The agent that wants it; the name of the key, if left out.
-             * @default
-             */
-            agent: string;
-            /**
-             * @description The agents that called each other, the outermost first.
-             * @default []
-             */
-            agent_path: string[];
-            /**
-             * @description The person for whom the agent works.
-             * @default
-             */
-            initiated_by: string;
-            /**
-             * @description How urgent it is.
-             * @default
-             * @enum {string}
-             */
-            priority: "" | "low" | "medium" | "high";
-            /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
-             * @default
-             */
-            expires_in: string;
-            /**
-             * @description Where people are asked: it sets how long they have.
-             * @default queue
-             * @enum {string}
-             */
-            setting: "chat" | "queue" | "paused";
-            /**
-             * @description The agent's own reason, shown as an unverified quotation.
-             * @default
-             */
-            agent_says: string;
-        };
-        /**
-         * NewReply
-         * @description The agent's words to one question; nothing is decided by them.
-         */
-        NewReply: {
-            number: number;
-            text: string;
-        };
-        /** NewUser */
-        NewUser: {
+        /** NewUserBody */
+        NewUserBody: {
             /** @enum {string} */
             role: "viewer" | "reviewer" | "admin";
             teams?: string[];
             /** @default  */
             email: string;
             name: string;
-        };
-        /**
-         * Nothing
-         * @description No fields.
-         */
-        Nothing: Record<string, never>;
-        /**
-         * Off
-         * @description Since when nothing is sent, because the other side said so.
-         */
-        Off: {
-            since: string;
-            why: string;
         };
         /** OpenQuestion */
         OpenQuestion: {
@@ -4290,23 +4332,25 @@ export interface components {
             next: null;
         };
         /**
-         * Option
-         * @description A ready answer; one that is `interactive` wants words of the person's own.
+         * OutcomeCounts
+         * @description How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked.
          */
-        Option: {
+        OutcomeCounts: {
             name: string;
-            title?: string | null;
-            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
-            description?: string | null;
-            prompt_fill?: string | null;
-            /** @default false */
-            interactive: boolean;
+            approved: number;
+            edited: number;
+            rejected: number;
+            responded: number;
+            expired: number;
+            cancelled: number;
+            allowed: number;
+            refused: number;
         };
         /**
-         * Outcome
+         * OutcomeJson
          * @description What the agent does next. `args` are there with `proceed`, `message` with `answered`, `reason` with `refused`.
          */
-        Outcome: {
+        OutcomeJson: {
             /** @enum {string} */
             outcome: "proceed" | "waiting" | "refused" | "answered" | "finished";
             /** @description How it stands, by the clock. */
@@ -4341,49 +4385,42 @@ export interface components {
             error?: string | null;
         };
         /**
-         * Page
-         * @description `next` is the cursor of the next page. `behind`: what changed a moment ago may be missing from a search.
-         */
-        Page: {
-            /** @description The page. */
-            items: components["schemas"]["Item"][];
-            /** @description The cursor of the next page; null on the last. */
-            next: string | null;
-            behind: boolean;
-        };
-        /**
-         * Part
-         * @description What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+         * OwnKeyBody
+         * @description `expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
          *
-         *     `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
+         *     Made with a key, it ends with that key at the latest.
          */
-        Part: {
+        OwnKeyBody: {
+            name: string;
+            role?: ("viewer" | "reviewer" | "admin") | null;
             /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
              */
-            at: string;
-            pending: number;
-            proposed: number;
-            allowed: number;
-            denied: number;
-            approved: number;
-            edited: number;
-            rejected: number;
-            responded: number;
-            expired: number;
-            cancelled: number;
-            refused: number;
-            /** @description The kinds of decisions that are allowed. */
-            decisions: number;
-            p50_seconds: number | null;
-            p95_seconds: number | null;
+            expires_in: string;
         };
         /**
-         * PauseEnded
+         * PauseBody
+         * @description `called` is what the framework calls the run, if that is more than a `run_id` can be; `state` is base64.
+         */
+        PauseBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @default  */
+            called: string;
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default
+             */
+            agent: string;
+            /** @default  */
+            state: string;
+        };
+        /**
+         * PauseCompletion
          * @description `over` is false if it was paused again, or claimed by somebody else, meanwhile.
          */
-        PauseEnded: {
+        PauseCompletion: {
             /** @description One execution of an agent. */
             run_id: string;
             over: boolean;
@@ -4410,34 +4447,11 @@ export interface components {
             waiting: number;
             resuming: boolean;
         };
-        /** PauseKept */
-        PauseKept: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
-            fence: number;
-        };
         /**
-         * PauseLeft
-         * @description For so many `seconds` nobody takes it.
-         */
-        PauseLeft: {
-            /** @description One execution of an agent. */
-            run_id: string;
-            seconds: number;
-        };
-        /** PauseList */
-        PauseList: {
-            /** @description The page. */
-            items: components["schemas"]["PauseInfo"][];
-            /** @description The cursor of the next page; null on the last. */
-            next: string | null;
-        };
-        /**
-         * PauseTold
+         * PauseJson
          * @description `run_id` is the run as its calls name it, `called` what its framework calls it.
          */
-        PauseTold: {
+        PauseJson: {
             /** @description One execution of an agent. */
             run_id: string;
             called: string;
@@ -4453,8 +4467,54 @@ export interface components {
             /** @description How often it was tried. */
             attempts: number;
         };
-        /** People */
-        People: {
+        /** PauseLease */
+        PauseLease: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The number of the start; a report under an old one is refused. */
+            fence: number;
+        };
+        /** PauseList */
+        PauseList: {
+            /** @description The page. */
+            items: components["schemas"]["PauseInfo"][];
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
+        };
+        /**
+         * PauseRelease
+         * @description For so many `seconds` nobody takes it.
+         */
+        PauseRelease: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            seconds: number;
+        };
+        /** PayloadFlag */
+        PayloadFlag: {
+            /** @description The place in the JSON, as a JSON Pointer. */
+            pointer: string;
+            /** @description In words. */
+            message: string;
+        };
+        /**
+         * PendingByApprover
+         * @description How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide.
+         */
+        PendingByApprover: {
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            /**
+             * @description What kind it is.
+             * @enum {string}
+             */
+            kind: "anyone" | "team" | "person";
+            on: string;
+            pending: number;
+            oldest_seconds: number;
+        };
+        /** PeopleJson */
+        PeopleJson: {
             users: string[];
             teams: string[];
         };
@@ -4467,7 +4527,7 @@ export interface components {
             role: string;
             teams: string[];
             email: string | null;
-            away: components["schemas"]["AwayUntil"] | null;
+            away: components["schemas"]["AwayJson"] | null;
         };
         /** PersonList */
         PersonList: {
@@ -4475,6 +4535,45 @@ export interface components {
             items: components["schemas"]["Person"][];
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
+        };
+        /**
+         * PinAllBody
+         * @description All tools that an agent declared, but for those that an ask or deny rule or a switch names.
+         *
+         *     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
+         */
+        PinAllBody: {
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            shown?: {
+                [key: string]: string;
+            } | null;
+        };
+        /**
+         * PinBody
+         * @description The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
+         *
+         *     `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
+         */
+        PinBody: {
+            /** @description The name of the tool. */
+            tool: string;
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default
+             */
+            agent: string;
+            /**
+             * @description What the program says of the tool.
+             * @default
+             * @enum {string}
+             */
+            effect: "" | "read" | "write" | "destructive";
+            /**
+             * @description The digest of the tool's definition: a start is refused if another was approved.
+             * @default
+             */
+            spec_sha256: string;
         };
         /** PinInfo */
         PinInfo: {
@@ -4496,34 +4595,24 @@ export interface components {
             pinned_at: string;
         };
         /**
-         * Plotted
-         * @description `since` is later than asked if more happened than is counted at once; then `complete` is false.
+         * PolicyCheckResult
+         * @description Whether a policy would load; `problems` say what is wrong, each with its line.
          *
-         *     `waiting` is of the `waiting_of` calls that expire first.
+         *     `details` and `defaults` say in words what it says, and `diff` what differs from what is in force.
          */
-        Plotted: {
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            since: string;
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            until: string;
-            step_seconds: number;
-            complete: boolean;
-            /** @description The kinds of decisions that are allowed. */
-            decisions: number;
-            p50_seconds: number | null;
-            p95_seconds: number | null;
-            parts: components["schemas"]["Part"][];
-            tools: components["schemas"]["Share"][];
-            agents: components["schemas"]["Share"][];
-            waiting: components["schemas"]["Waiting"][];
-            waiting_of: number;
-            reads: components["schemas"]["Reads"][];
+        PolicyCheckResult: {
+            valid: boolean;
+            rules: string[];
+            warnings: string[];
+            problems: string[];
+            sha256: string | null;
+            /** @default [] */
+            details: components["schemas"]["RuleInfo"][];
+            /** @default {} */
+            defaults: {
+                [key: string]: string;
+            };
+            diff?: components["schemas"]["PolicyDiff"] | null;
         };
         /**
          * PolicyDiff
@@ -4535,19 +4624,45 @@ export interface components {
             agents: components["schemas"]["FacetChange"][];
         };
         /**
-         * Problem
-         * @description Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong.
+         * PolicyTemplate
+         * @description A whole policy to start from, with comments; its first line is the `summary`.
          */
-        Problem: {
-            error: string;
-            /** @description In words. */
-            message: string;
+        PolicyTemplate: {
+            name: string;
+            summary: string;
+            body: string;
+        };
+        /** PolicyTemplateList */
+        PolicyTemplateList: {
+            /** @description The page. */
+            items: components["schemas"]["PolicyTemplate"][];
+            /** @description The cursor of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** PolicyVersionJson */
+        PolicyVersionJson: {
+            /** @description Counts the changes. */
+            version: number;
+            /** @description When. */
+            at: string;
+            author: string;
+            /** @description Why. */
+            reason: string;
+            sha256: string;
+        };
+        /** PolicyVersionList */
+        PolicyVersionList: {
+            /** @description The page. */
+            items: components["schemas"]["PolicyVersionJson"][];
+            /** @description The cursor of the next page; null on the last. */
+            next?: string | null;
+            stale?: components["schemas"]["StalePolicyFile"] | null;
         };
         /**
-         * Proposed
+         * ProposalBody
          * @description A call that an agent wants to make.
          */
-        Proposed: {
+        ProposalBody: {
             /** @description The name of the tool. */
             tool: string;
             /** @description The arguments, with fingerprints in place of secrets where people look. */
@@ -4641,10 +4756,10 @@ export interface components {
             agent_says: string;
         };
         /**
-         * PutVersion
+         * PutPolicyResult
          * @description `new` is false if this very policy was in force already.
          */
-        PutVersion: {
+        PutPolicyResult: {
             /** @description Counts the changes. */
             version: number;
             /** @description When. */
@@ -4657,10 +4772,10 @@ export interface components {
             warnings: string[];
         };
         /**
-         * Question
+         * QuestionJson
          * @description What a person asked the agent; `text` is null once it was erased.
          */
-        Question: {
+        QuestionJson: {
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
             by: string;
             /**
@@ -4670,68 +4785,54 @@ export interface components {
             at: string;
             text: string | null;
             number: number;
-            reply: components["schemas"]["Reply"] | null;
+            reply: components["schemas"]["ReplyJson"] | null;
         };
-        /** Quorum */
-        Quorum: {
+        /** QuorumJson */
+        QuorumJson: {
             have: number;
             need: number;
         };
-        /** Reads */
-        Reads: {
+        /** ReadCount */
+        ReadCount: {
             /** @description The name of the tool. */
             tool: string;
             count: number;
         };
-        /**
-         * Reason
-         * @description One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
-         *
-         *     `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
-         *     are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
-         */
-        Reason: {
-            /** @enum {string} */
-            verdict: "allow" | "deny" | "ask";
-            /**
-             * @description Who; a person, an agent, the policy, or interlock for what time did.
-             * @enum {string}
-             */
-            by: "rule" | "switch" | "default";
-            /** @description The rule that matched; empty for the default. */
-            rule: string;
-            conditional: boolean;
-            needs: string | null;
-            answers: string[];
-            /** @description A duration such as 5m; it can only shorten what the rule gives. */
-            expires_in: string | null;
+        /** ReleasePauseBody */
+        ReleasePauseBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The number of the start; a report under an old one is refused. */
+            fence: number;
+            /** @default false */
+            failed: boolean;
         };
         /**
-         * Removal
+         * RemovalEffectsJson
          * @description What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
          *
          *     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
          *     so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
          */
-        Removal: {
-            grants: components["schemas"]["Named"][];
-            keys: components["schemas"]["Named"][];
+        RemovalEffectsJson: {
+            grants: components["schemas"]["NamedItem"][];
+            keys: components["schemas"]["NamedItem"][];
             sessions: number;
             links: number;
             identities: number;
             votes: string[];
             delegations: string[];
             away: string[];
-            made_keys: components["schemas"]["Named"][];
+            made_keys: components["schemas"]["NamedItem"][];
         };
         /** RemovedPerson */
         RemovedPerson: {
             name: string;
             removed_at: string;
-            ended: components["schemas"]["Removal"];
+            ended: components["schemas"]["RemovalEffectsJson"];
         };
-        /** Renew */
-        Renew: {
+        /** RenewCallBody */
+        RenewCallBody: {
             /** @description The number of the start; a report under an old one is refused. */
             fence: number;
             /**
@@ -4740,28 +4841,38 @@ export interface components {
              */
             lease_seconds: number;
         };
-        /** Renewed */
-        Renewed: {
-            /** @description The id of the approval. */
-            approval_id: string;
+        /** RenewPauseBody */
+        RenewPauseBody: {
+            /** @description One execution of an agent. */
+            run_id: string;
             /** @description The number of the start; a report under an old one is refused. */
             fence: number;
             /**
-             * @description How it stands, by the clock.
-             * @constant
+             * @description How long the program counts as alive without a sign of life.
+             * @default 60
              */
-            status: "running";
+            lease_seconds: number;
         };
-        /** Replied */
-        Replied: {
-            /** @description The id of the approval. */
-            approval_id: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+        /** RenewRunBody */
+        RenewRunBody: {
+            /** @description The program that holds the run. */
+            runner: string;
+            /**
+             * @description How long the program counts as alive without a sign of life.
+             * @default 60
+             */
+            lease_seconds: number;
+        };
+        /**
+         * ReplyBody
+         * @description The agent's words to one question; nothing is decided by them.
+         */
+        ReplyBody: {
             number: number;
+            text: string;
         };
-        /** Reply */
-        Reply: {
+        /** ReplyJson */
+        ReplyJson: {
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
             by: string;
             /**
@@ -4771,30 +4882,19 @@ export interface components {
             at: string;
             text: string | null;
         };
-        /**
-         * Requested
-         * @description The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it.
-         */
-        Requested: {
-            /** Format: uuid */
-            requestId: string;
-            actionType: string;
-            payload: {
-                [key: string]: unknown;
-            };
-            /**
-             * @default {
-             *       "initiatedBy": "",
-             *       "priority": "medium"
-             *     }
-             */
-            metadata: components["schemas"]["Metadata"];
+        /** ReplyReceipt */
+        ReplyReceipt: {
+            /** @description The id of the approval. */
+            approval_id: string;
+            /** @description How it stands, by the clock. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            number: number;
         };
         /**
-         * Resolve
+         * ResolveUnknownBody
          * @description How a call ended of which nobody knows: somebody looked.
          */
-        Resolve: {
+        ResolveUnknownBody: {
             ok: boolean;
             /** @default  */
             note: string;
@@ -4802,35 +4902,17 @@ export interface components {
             result?: unknown;
         };
         /**
-         * Result
-         * @description What became of one decision: the status, or the error that a single decision would have got.
+         * ResponseOption
+         * @description A ready answer; one that is `interactive` wants words of the person's own.
          */
-        Result: {
-            id: string;
-            ok: boolean;
-            /**
-             * @description How it stands, by the clock.
-             * @default
-             */
-            status: string;
-            /**
-             * @description Counts the changes.
-             * @default 0
-             */
-            version: number;
-            /** @default  */
-            error: string;
-            /**
-             * @description In words.
-             * @default
-             */
-            message: string;
-        } & {
-            [key: string]: unknown;
-        };
-        /** Results */
-        Results: {
-            results: components["schemas"]["Result"][];
+        ResponseOption: {
+            name: string;
+            title?: string | null;
+            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
+            description?: string | null;
+            prompt_fill?: string | null;
+            /** @default false */
+            interactive: boolean;
         };
         /**
          * ResumeCommand
@@ -4853,38 +4935,10 @@ export interface components {
             payload?: unknown;
         };
         /**
-         * Resumed
-         * @description What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
-         *     it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
-         *     not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
-         */
-        Resumed: {
-            requestId: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown") | "denied";
-            decision: ("approved" | "rejected" | "modified") | null;
-            payload: unknown;
-            /** @description A remark that is kept with the decision. */
-            comment: string;
-            reviewerId: string | null;
-            resolvedAt: string | null;
-            expiresAt: string | null;
-            final: boolean;
-            flags: components["schemas"]["Flag"][];
-            stopped: ("frozen" | "denied_now") | null;
-        };
-        /**
-         * Resumption
-         * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
-         */
-        Resumption: {
-            command: components["schemas"]["ResumeCommand"];
-        };
-        /**
-         * Rotation
+         * RotateKeyBody
          * @description The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`.
          */
-        Rotation: {
+        RotateKeyBody: {
             /** @default 24h */
             overlap: string;
             /**
@@ -4892,6 +4946,20 @@ export interface components {
              * @default
              */
             expires_in: string;
+        };
+        /**
+         * RuleActivityJson
+         * @description Of `calls` since then; allowed reads are not among them. Of `erased` ones nobody knows what was noted.
+         *
+         *     Not `complete` if there was more than the newest 20,000 entries of the ledger, or than 5 seconds allow.
+         */
+        RuleActivityJson: {
+            since: string;
+            calls: number;
+            erased: number;
+            complete: boolean;
+            rules: components["schemas"]["MatchedRule"][];
+            shadows: components["schemas"]["ShadowRule"][];
         };
         /**
          * RuleChange
@@ -4941,13 +5009,8 @@ export interface components {
             /** @default [] */
             resume: components["schemas"]["ResumeEntry"][];
         };
-        /** RunEnded */
-        RunEnded: {
-            /** @description The program that holds the run. */
-            runner: string;
-        };
-        /** RunMoved */
-        RunMoved: {
+        /** RunStatusJson */
+        RunStatusJson: {
             /** @description One execution of an agent. */
             run_id: string;
             /**
@@ -4956,65 +5019,10 @@ export interface components {
              */
             status: "open" | "closed";
         };
-        /**
-         * RunTaken
-         * @description `key` hides secrets in the ids of calls, and is of no use for any other run.
-         */
-        RunTaken: {
-            /** @description One execution of an agent. */
-            run_id: string;
+        /** RunnerBody */
+        RunnerBody: {
             /** @description The program that holds the run. */
             runner: string;
-            resumed: boolean;
-            key: string;
-            api: number;
-        };
-        /**
-         * Said
-         * @description A decision. Who decides is whoever is signed in, never a field of the body.
-         */
-        Said: {
-            /**
-             * @description What kind it is.
-             * @enum {string}
-             */
-            kind: "approve" | "edit" | "respond" | "reject";
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
-            args_sha256: string;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
-            args?: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * @description In words.
-             * @default
-             */
-            message: string;
-            /** @description JSON that answers a question; its schema checks it. */
-            answer?: unknown;
-            /**
-             * @description Why.
-             * @default
-             */
-            reason: string;
-            /**
-             * @description A remark that is kept with the decision.
-             * @default
-             */
-            comment: string;
-            /**
-             * @description Ids of the findings that the person looked at; alarms have to be among them.
-             * @default []
-             */
-            acknowledged: string[];
-        };
-        /** Settled */
-        Settled: {
-            /** @description The id of the approval. */
-            approval_id: string;
-            /** @description How it stands, by the clock. */
-            status: string;
-            approved: boolean;
         };
         /**
          * ShadowRule
@@ -5024,117 +5032,16 @@ export interface components {
             /** @description The rule that matched; empty for the default. */
             rule: string;
             calls: number;
-            turns: components["schemas"]["Turned"][];
+            turns: components["schemas"]["VerdictChangeJson"][];
             in_force: boolean;
             first: string | null;
             last: string | null;
         };
         /**
-         * Share
-         * @description How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked.
-         */
-        Share: {
-            name: string;
-            approved: number;
-            edited: number;
-            rejected: number;
-            responded: number;
-            expired: number;
-            cancelled: number;
-            allowed: number;
-            refused: number;
-        };
-        /**
-         * Shown
-         * @description One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
-         *
-         *     `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
-         */
-        Shown: {
-            id: string;
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description How it stands, by the clock. */
-            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
-            args_sha256: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
-            sentence: string;
-            risk: string;
-            /** @description What the program says of the tool. */
-            effect: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            /** @description The agents that called each other, the outermost first. */
-            agent_path: string[];
-            /** @description The conversation that it belongs to. */
-            thread_id: string;
-            /** @description One execution of an agent. */
-            run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
-            call_id: string;
-            /** @description The person for whom the agent works. */
-            requester: string;
-            /** @description The rule that matched; empty for the default. */
-            rule: string;
-            /** @description How urgent it is. */
-            priority: string;
-            quorum: components["schemas"]["Quorum"];
-            /** @description Ids of the findings that have to be acknowledged. */
-            alarms: string[];
-            /** @description Who is on it; everybody may still decide. */
-            claimed_by: string;
-            open_questions: number;
-            /** @description Counts the changes. */
-            version: number;
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description RFC 3339, in UTC.
-             */
-            expires_at: string;
-            seconds_left: number | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
-            release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
-            start_by: string | null;
-            decision: components["schemas"]["Decided"] | null;
-            may_decide: ("approve" | "edit" | "respond" | "reject")[];
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
-            args: unknown;
-            /** @description A JSON Schema. */
-            schema: {
-                [key: string]: unknown;
-            } | null;
-            declared: boolean;
-            card: components["schemas"]["Card"];
-            findings: components["schemas"]["Finding"][];
-            /** @description The kinds of decisions that are allowed. */
-            decisions: ("approve" | "edit" | "respond" | "reject")[];
-            may_not: {
-                [key: string]: string;
-            };
-            needed: string;
-            stages: components["schemas"]["Stage"][];
-            excluded: string[];
-            votes: components["schemas"]["Vote"][];
-            editors: string[];
-            delegations: components["schemas"]["Delegated"][];
-            questions: components["schemas"]["Question"][];
-            timeline: components["schemas"]["Entry"][];
-            /** @description What the tool gave, or what a person answered. */
-            result: unknown;
-            error_message: string | null;
-        };
-        /**
-         * SignIn
+         * SignInBody
          * @description `next` is where the page goes on afterwards.
          */
-        SignIn: {
+        SignInBody: {
             /** @default default */
             workspace: string;
             name: string;
@@ -5154,31 +5061,79 @@ export interface components {
             /** @description Nobody can decide after that. */
             expires_at: string;
         };
+        /** SignInLinkBody */
+        SignInLinkBody: {
+            /**
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default 1h
+             */
+            expires_in: string;
+        };
         /**
-         * Stage
+         * SignInLinkInfo
+         * @description For whom a link is; `name` is empty where whoever opens it says it, `new` if a password is needed.
+         */
+        SignInLinkInfo: {
+            workspace: string;
+            name: string;
+            role: string;
+            new: boolean;
+        };
+        /** SignInTokenBody */
+        SignInTokenBody: {
+            token: string;
+        };
+        /** SignOutResult */
+        SignOutResult: {
+            sessions: number;
+            keys: number;
+        };
+        /**
+         * SignedInUser
+         * @description `next` is the local path to go on with.
+         */
+        SignedInUser: {
+            name: string;
+            role: string;
+            teams: string[];
+            workspace: string;
+            /** @description The way they came: web, key, or a channel. */
+            via: string;
+            /** @description The cursor of the next page; null on the last. */
+            next: string;
+        };
+        /** SkippedTool */
+        SkippedTool: {
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description Why. */
+            reason: string;
+        };
+        /**
+         * StageJson
          * @description Without `approvers` the requester and every reviewer and admin may decide.
          */
-        Stage: {
-            approvers: components["schemas"]["People"] | null;
+        StageJson: {
+            approvers: components["schemas"]["PeopleJson"] | null;
             need: number;
             have: number;
             done: boolean;
         };
         /**
-         * StaleFile
+         * StalePolicyFile
          * @description The policy file that this server was started with is not in force; `command` would put it back.
          *
          *     `judged_too` if another file's text is in force instead: the server then judges by both, and the stricter holds.
          */
-        StaleFile: {
+        StalePolicyFile: {
             file: string;
             /** @description In words. */
             message: string;
             command: string;
             judged_too: boolean;
         };
-        /** Start */
-        Start: {
+        /** StartCallBody */
+        StartCallBody: {
             /**
              * @description How long the program counts as alive without a sign of life.
              * @default 60
@@ -5191,38 +5146,68 @@ export interface components {
             spec_sha256: string;
         };
         /**
-         * Started
-         * @description The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show.
+         * StatsHistory
+         * @description `since` is later than asked if more happened than is counted at once; then `complete` is false.
+         *
+         *     `waiting` is of the `waiting_of` calls that expire first.
          */
-        Started: {
-            /** @description The number of the start; a report under an old one is refused. */
-            fence: number;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
-            args: {
-                [key: string]: unknown;
-            };
-            /** @description For the other side: the same for every start of this call. */
-            idempotency_key: string;
+        StatsHistory: {
             /**
              * Format: date-time
              * @description RFC 3339, in UTC.
              */
-            lease_until: string;
+            since: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            until: string;
+            step_seconds: number;
+            complete: boolean;
+            /** @description The kinds of decisions that are allowed. */
+            decisions: number;
+            p50_seconds: number | null;
+            p95_seconds: number | null;
+            parts: components["schemas"]["StatsInterval"][];
+            tools: components["schemas"]["OutcomeCounts"][];
+            agents: components["schemas"]["OutcomeCounts"][];
+            waiting: components["schemas"]["PendingByApprover"][];
+            waiting_of: number;
+            reads: components["schemas"]["ReadCount"][];
         };
         /**
-         * StateUpdate
-         * @description Only "Mark as Resolved": no values, as the end.
+         * StatsInterval
+         * @description What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+         *
+         *     `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
          */
-        StateUpdate: {
-            values?: null;
-            /** @constant */
-            as_node: "__end__";
+        StatsInterval: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            at: string;
+            pending: number;
+            proposed: number;
+            allowed: number;
+            denied: number;
+            approved: number;
+            edited: number;
+            rejected: number;
+            responded: number;
+            expired: number;
+            cancelled: number;
+            refused: number;
+            /** @description The kinds of decisions that are allowed. */
+            decisions: number;
+            p50_seconds: number | null;
+            p95_seconds: number | null;
         };
         /**
-         * Submitted
+         * SubmitAnswerBody
          * @description An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw.
          */
-        Submitted: {
+        SubmitAnswerBody: {
             /** Format: uuid */
             requestId: string;
             /** @enum {string} */
@@ -5238,56 +5223,24 @@ export interface components {
             argsSha256?: string | null;
         };
         /**
-         * TakeUp
-         * @description `runner` names the program, for ever; `gone` are those of its own key that certainly ended.
+         * ThreadDetails
+         * @description `position` is where a stream goes on behind these lines; null where there are none.
          */
-        TakeUp: {
-            /**
-             * @description The agent that wants it; the name of the key, if left out.
-             * @default
-             */
+        ThreadDetails: {
+            id: string;
+            /** @description The agent that wants it; the name of the key, if left out. */
             agent: string;
-            /**
-             * @description The program that holds the run.
-             * @default
-             */
-            runner: string;
-            /**
-             * @description One execution of an agent.
-             * @default
-             */
-            run_id: string;
-            /**
-             * @description How long the program counts as alive without a sign of life.
-             * @default 60
-             */
-            lease_seconds: number;
-            /** @default [] */
-            gone: string[];
-        };
-        /**
-         * Template
-         * @description A whole policy to start from, with comments; its first line is the `summary`.
-         */
-        Template: {
-            name: string;
-            summary: string;
-            body: string;
-        };
-        /** TemplateList */
-        TemplateList: {
-            /** @description The page. */
-            items: components["schemas"]["Template"][];
-            /** @description The cursor of the next page; null on the last. */
-            next?: string | null;
-        };
-        /**
-         * Tested
-         * @description Where a test went: to a `person`, or to the channel's own place.
-         */
-        Tested: {
-            channel: string;
-            person: string;
+            user: string;
+            title: string;
+            /** @description How it stands, by the clock. */
+            status: string;
+            created_at: string;
+            updated_at: string;
+            lines: components["schemas"]["ThreadLine"][];
+            position: string | null;
+            confirmation: {
+                [key: string]: unknown;
+            } | null;
         };
         /** ThreadInfo */
         ThreadInfo: {
@@ -5321,34 +5274,37 @@ export interface components {
             next: string | null;
         };
         /**
-         * ThreadsWanted
-         * @description `metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own.
+         * TimelineEntryJson
+         * @description One line of the ledger; `content` is null where there is none, or where it was erased.
          */
-        ThreadsWanted: {
-            /** @default 10 */
-            limit: number;
-            /** @default 0 */
-            offset: number;
-            /** @description How it stands, by the clock. */
-            status?: ("idle" | "busy" | "interrupted" | "error") | null;
-            metadata?: {
+        TimelineEntryJson: {
+            seq: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC.
+             */
+            at: string;
+            /** @description What kind it is. */
+            kind: string;
+            actor: string;
+            /** @description The id of the approval. */
+            approval_id: string;
+            data: {
+                [key: string]: unknown;
+            };
+            content: {
                 [key: string]: unknown;
             } | null;
-            sort_by?: string | null;
-            sort_order?: string | null;
-        };
-        /** Token */
-        Token: {
-            token: string;
+            digest: string | null;
         };
         /**
-         * ToolCalls
+         * ToolCallCountsJson
          * @description How often a tool was called since then: `by_status` counts what has an approval, `reads` what was only counted.
          *
          *     `reads` are those of all agents, since nobody notes whose they were. Not `complete` if the workspace had more than
          *     100,000 calls: these are its newest.
          */
-        ToolCalls: {
+        ToolCallCountsJson: {
             /** @description The name of the tool. */
             tool: string;
             /** @description The agent that wants it; the name of the key, if left out. */
@@ -5385,7 +5341,7 @@ export interface components {
             asks_by_default: boolean;
             /** @enum {string} */
             verdict: "allow" | "ask" | "deny" | "depends";
-            reasons: components["schemas"]["Reason"][];
+            reasons: components["schemas"]["VerdictReason"][];
             offered: boolean | null;
             switch: boolean | null;
             may_switch_off: boolean;
@@ -5404,21 +5360,58 @@ export interface components {
             next: string | null;
         };
         /**
-         * Turned
-         * @description So many calls got the verdict `was`, and `would` have got the other.
+         * ToolTrustInfo
+         * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
+         *
+         *     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
+         *     what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
          */
-        Turned: {
+        ToolTrustInfo: {
+            name: string;
             /** @enum {string} */
-            was: "allow" | "deny" | "ask";
-            /** @enum {string} */
-            would: "allow" | "deny" | "ask";
+            standing: "registered" | "pinned" | "declared";
+            /** @description What the program says of the tool. */
+            effect: string;
+            /** @description A JSON Schema. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description JSON Pointers or names of arguments that nobody may see. */
+            secret: string[];
+            /** @description Whether running it twice does no harm; then a lost run is started again. */
+            idempotent: boolean;
+            agents: string[];
+            first_seen_at: string | null;
+            last_seen_at: string | null;
             calls: number;
+            declared_sha256: string | null;
+            pinned_by: string | null;
+            pinned_at: string | null;
+            changed: string[];
+            named_by: string;
+            on_word: boolean;
+            looks_like: string[];
         };
         /**
-         * UseLink
+         * ToolTrustList
+         * @description `on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+         *
+         *     `bounds` says in words which bound was reached, so that the list may lack tools.
+         */
+        ToolTrustList: {
+            /** @description The page. */
+            items: components["schemas"]["ToolTrustInfo"][];
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
+            on_word: number;
+            trust_declared: boolean;
+            bounds: string[];
+        };
+        /**
+         * UseSignInLinkBody
          * @description Whoever is new says a name, unless the link has one, and a password.
          */
-        UseLink: {
+        UseSignInLinkBody: {
             token: string;
             /** @default  */
             name: string;
@@ -5426,10 +5419,55 @@ export interface components {
             password: string;
         };
         /**
-         * Verification
+         * UserBody
+         * @description All that is to be known of somebody: what is left out is empty from then on.
+         */
+        UserBody: {
+            /** @enum {string} */
+            role: "viewer" | "reviewer" | "admin";
+            teams?: string[];
+            /** @default  */
+            email: string;
+        };
+        /**
+         * VerdictChangeJson
+         * @description So many calls got the verdict `was`, and `would` have got the other.
+         */
+        VerdictChangeJson: {
+            /** @enum {string} */
+            was: "allow" | "deny" | "ask";
+            /** @enum {string} */
+            would: "allow" | "deny" | "ask";
+            calls: number;
+        };
+        /**
+         * VerdictReason
+         * @description One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
+         *
+         *     `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
+         *     are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
+         */
+        VerdictReason: {
+            /** @enum {string} */
+            verdict: "allow" | "deny" | "ask";
+            /**
+             * @description Who; a person, an agent, the policy, or interlock for what time did.
+             * @enum {string}
+             */
+            by: "rule" | "switch" | "default";
+            /** @description The rule that matched; empty for the default. */
+            rule: string;
+            conditional: boolean;
+            needs: string | null;
+            answers: string[];
+            /** @description A duration such as 5m; it can only shorten what the rule gives. */
+            expires_in: string | null;
+        };
+        /**
+         * VerificationJson
          * @description `done` of `of` entries are read. At most 100 faults are told; `problem` says why nothing was found out.
          */
-        Verification: {
+        VerificationJson: {
             /** @enum {string} */
             state: "running" | "valid" | "invalid" | "failed";
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
@@ -5447,16 +5485,16 @@ export interface components {
             erased: number;
             head: components["schemas"]["VerifiedHead"] | null;
             fault_count: number;
-            faults: components["schemas"]["LedgerFault"][];
+            faults: components["schemas"]["ViolationJson"][];
             problem: string;
         };
         /**
-         * Verifications
+         * VerificationStatusJson
          * @description What is going on, and what came of the last one, as far as this process of the server remembers.
          */
-        Verifications: {
-            running: components["schemas"]["Verification"] | null;
-            last: components["schemas"]["Verification"] | null;
+        VerificationStatusJson: {
+            running: components["schemas"]["VerificationJson"] | null;
+            last: components["schemas"]["VerificationJson"] | null;
         };
         /** VerifiedHead */
         VerifiedHead: {
@@ -5468,27 +5506,20 @@ export interface components {
              */
             at: string;
         };
-        /** Version */
-        Version: {
-            /** @description Counts the changes. */
-            version: number;
-            /** @description When. */
-            at: string;
-            author: string;
-            /** @description Why. */
-            reason: string;
-            sha256: string;
+        /**
+         * ViolationJson
+         * @description `seq` is the entry, or 0 if there is none. `table`, `row` and `field` are of the row that differs from it.
+         */
+        ViolationJson: {
+            seq: number;
+            /** @description In words. */
+            message: string;
+            table: string;
+            row: string;
+            field: string;
         };
-        /** VersionList */
-        VersionList: {
-            /** @description The page. */
-            items: components["schemas"]["Version"][];
-            /** @description The cursor of the next page; null on the last. */
-            next?: string | null;
-            stale?: components["schemas"]["StaleFile"] | null;
-        };
-        /** Vote */
-        Vote: {
+        /** VoteJson */
+        VoteJson: {
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
             by: string;
             seat: string;
@@ -5503,60 +5534,29 @@ export interface components {
             /** @description The way they came: web, key, or a channel. */
             via: string;
         };
-        /**
-         * Waiting
-         * @description How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide.
-         */
-        Waiting: {
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            /**
-             * @description What kind it is.
-             * @enum {string}
-             */
-            kind: "anyone" | "team" | "person";
-            on: string;
-            pending: number;
-            oldest_seconds: number;
-        };
-        /**
-         * WholeThread
-         * @description `position` is where a stream goes on behind these lines; null where there are none.
-         */
-        WholeThread: {
-            id: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
-            agent: string;
-            user: string;
-            title: string;
-            /** @description How it stands, by the clock. */
-            status: string;
-            created_at: string;
-            updated_at: string;
-            lines: components["schemas"]["ThreadLine"][];
-            position: string | null;
-            confirmation: {
-                [key: string]: unknown;
-            } | null;
-        };
-        /** Workspace */
-        Workspace: {
+        /** WorkspaceInfo */
+        WorkspaceInfo: {
             name: string;
             created_at: string;
         };
         /**
-         * YesOrNo
-         * @description The short decision of a chat page. Without `argsSha256` it counts only for unedited, harmless arguments.
+         * WorkspaceStats
+         * @description `waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+         *
+         *     `freezes` are those that are on.
          */
-        YesOrNo: {
-            approvalId: string;
-            approved: boolean;
-            /**
-             * @description Why.
-             * @default
-             */
-            reason: string;
-            argsSha256?: string | null;
+        WorkspaceStats: {
+            pending: number;
+            waiting_agents: number;
+            decided: number;
+            expired: number;
+            cancelled: number;
+            allowed_reads: number;
+            oldest_pending_seconds: number;
+            freezes: number;
+            by_status: {
+                [key: string]: number;
+            };
         };
     };
     responses: never;
@@ -5592,7 +5592,7 @@ export interface operations {
                  *       "initiated_by": "rita"
                  *     }
                  */
-                "application/json": components["schemas"]["Proposed"];
+                "application/json": components["schemas"]["ProposalBody"];
             };
         };
         responses: {
@@ -5602,7 +5602,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Outcome"];
+                    "application/json": components["schemas"]["OutcomeJson"];
                 };
             };
             /** @description Bad Request */
@@ -5611,7 +5611,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -5620,7 +5620,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -5629,7 +5629,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -5638,7 +5638,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -5647,7 +5647,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -5656,7 +5656,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -5665,7 +5665,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -5692,7 +5692,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Outcome"];
+                    "application/json": components["schemas"]["OutcomeJson"];
                 };
             };
             /** @description Bad Request */
@@ -5701,7 +5701,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -5710,7 +5710,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -5719,7 +5719,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -5728,7 +5728,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -5737,7 +5737,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -5746,7 +5746,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -5770,7 +5770,7 @@ export interface operations {
                  *       "lease_seconds": 60
                  *     }
                  */
-                "application/json": components["schemas"]["Start"];
+                "application/json": components["schemas"]["StartCallBody"];
             };
         };
         responses: {
@@ -5780,7 +5780,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Started"];
+                    "application/json": components["schemas"]["ExecutionJson"];
                 };
             };
             /** @description Bad Request */
@@ -5789,7 +5789,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -5798,7 +5798,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -5807,7 +5807,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -5816,7 +5816,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -5825,7 +5825,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -5834,7 +5834,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -5843,7 +5843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -5852,7 +5852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -5877,7 +5877,7 @@ export interface operations {
                  *       "lease_seconds": 60
                  *     }
                  */
-                "application/json": components["schemas"]["Renew"];
+                "application/json": components["schemas"]["RenewCallBody"];
             };
         };
         responses: {
@@ -5887,7 +5887,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Renewed"];
+                    "application/json": components["schemas"]["CallLease"];
                 };
             };
             /** @description Bad Request */
@@ -5896,7 +5896,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -5905,7 +5905,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -5914,7 +5914,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -5923,7 +5923,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -5932,7 +5932,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -5941,7 +5941,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -5950,7 +5950,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -5978,7 +5978,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["Finish"];
+                "application/json": components["schemas"]["FinishCallBody"];
             };
         };
         responses: {
@@ -5988,7 +5988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Moved"];
+                    "application/json": components["schemas"]["CallStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -5997,7 +5997,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6006,7 +6006,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6015,7 +6015,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6024,7 +6024,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6033,7 +6033,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6042,7 +6042,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6051,7 +6051,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6075,7 +6075,7 @@ export interface operations {
                  *       "reason": "The user changed their mind."
                  *     }
                  */
-                "application/json": components["schemas"]["Cancel"];
+                "application/json": components["schemas"]["CancelCallBody"];
             };
         };
         responses: {
@@ -6085,7 +6085,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Moved"];
+                    "application/json": components["schemas"]["CallStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -6094,7 +6094,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6103,7 +6103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6112,7 +6112,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6121,7 +6121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6130,7 +6130,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -6139,7 +6139,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6148,7 +6148,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6157,7 +6157,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6181,7 +6181,7 @@ export interface operations {
                  *       "fence": 1
                  *     }
                  */
-                "application/json": components["schemas"]["Abandon"];
+                "application/json": components["schemas"]["AbandonCallBody"];
             };
         };
         responses: {
@@ -6191,7 +6191,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Moved"];
+                    "application/json": components["schemas"]["CallStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -6200,7 +6200,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6209,7 +6209,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6218,7 +6218,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6227,7 +6227,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6236,7 +6236,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6245,7 +6245,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6254,7 +6254,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6286,7 +6286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6295,7 +6295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6304,7 +6304,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6313,7 +6313,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6322,7 +6322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6346,7 +6346,7 @@ export interface operations {
                  *       "lease_seconds": 60
                  *     }
                  */
-                "application/json": components["schemas"]["TakeUp"];
+                "application/json": components["schemas"]["AcquireRunBody"];
             };
         };
         responses: {
@@ -6356,7 +6356,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunTaken"];
+                    "application/json": components["schemas"]["AcquiredRunJson"];
                 };
             };
             /** @description Bad Request */
@@ -6365,7 +6365,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6374,7 +6374,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6383,7 +6383,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6392,7 +6392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6401,7 +6401,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -6410,7 +6410,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6419,7 +6419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6428,7 +6428,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6453,7 +6453,7 @@ export interface operations {
                  *       "lease_seconds": 60
                  *     }
                  */
-                "application/json": components["schemas"]["Held"];
+                "application/json": components["schemas"]["RenewRunBody"];
             };
         };
         responses: {
@@ -6463,7 +6463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunMoved"];
+                    "application/json": components["schemas"]["RunStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -6472,7 +6472,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6481,7 +6481,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6490,7 +6490,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6499,7 +6499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6508,7 +6508,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6517,7 +6517,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6526,7 +6526,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6550,7 +6550,7 @@ export interface operations {
                  *       "runner": "worker-1"
                  *     }
                  */
-                "application/json": components["schemas"]["RunEnded"];
+                "application/json": components["schemas"]["RunnerBody"];
             };
         };
         responses: {
@@ -6560,7 +6560,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunMoved"];
+                    "application/json": components["schemas"]["RunStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -6569,7 +6569,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6578,7 +6578,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6587,7 +6587,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6596,7 +6596,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6605,7 +6605,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6614,7 +6614,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6623,7 +6623,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6647,7 +6647,7 @@ export interface operations {
                  *       "runner": "worker-1"
                  *     }
                  */
-                "application/json": components["schemas"]["RunEnded"];
+                "application/json": components["schemas"]["RunnerBody"];
             };
         };
         responses: {
@@ -6657,7 +6657,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunMoved"];
+                    "application/json": components["schemas"]["RunStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -6666,7 +6666,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6675,7 +6675,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6684,7 +6684,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -6693,7 +6693,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6702,7 +6702,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6711,7 +6711,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6720,7 +6720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6755,7 +6755,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6764,7 +6764,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6773,7 +6773,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6782,7 +6782,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6791,7 +6791,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6815,7 +6815,7 @@ export interface operations {
                  *       "state": "eyJtZXNzYWdlcyI6W119"
                  *     }
                  */
-                "application/json": components["schemas"]["NewPause"];
+                "application/json": components["schemas"]["PauseBody"];
             };
         };
         responses: {
@@ -6825,7 +6825,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseTold"];
+                    "application/json": components["schemas"]["PauseJson"];
                 };
             };
             /** @description Bad Request */
@@ -6834,7 +6834,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6843,7 +6843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6852,7 +6852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -6861,7 +6861,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -6870,7 +6870,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6879,7 +6879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6888,7 +6888,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6913,7 +6913,7 @@ export interface operations {
                  *       "wait": 20
                  *     }
                  */
-                "application/json": components["schemas"]["ClaimPauses"];
+                "application/json": components["schemas"]["ClaimPausesBody"];
             };
         };
         responses: {
@@ -6932,7 +6932,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -6941,7 +6941,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -6950,7 +6950,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -6959,7 +6959,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -6968,7 +6968,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -6992,7 +6992,7 @@ export interface operations {
                  *       "lease_seconds": 60
                  *     }
                  */
-                "application/json": components["schemas"]["KeepPause"];
+                "application/json": components["schemas"]["RenewPauseBody"];
             };
         };
         responses: {
@@ -7002,7 +7002,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseKept"];
+                    "application/json": components["schemas"]["PauseLease"];
                 };
             };
             /** @description Bad Request */
@@ -7011,7 +7011,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7020,7 +7020,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7029,7 +7029,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -7038,7 +7038,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7047,7 +7047,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7056,7 +7056,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7080,7 +7080,7 @@ export interface operations {
                  *       "failed": true
                  *     }
                  */
-                "application/json": components["schemas"]["LeavePause"];
+                "application/json": components["schemas"]["ReleasePauseBody"];
             };
         };
         responses: {
@@ -7090,7 +7090,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseLeft"];
+                    "application/json": components["schemas"]["PauseRelease"];
                 };
             };
             /** @description Bad Request */
@@ -7099,7 +7099,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7108,7 +7108,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7117,7 +7117,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7126,7 +7126,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7135,7 +7135,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7158,7 +7158,7 @@ export interface operations {
                  *       "fence": 1803891600001
                  *     }
                  */
-                "application/json": components["schemas"]["EndPause"];
+                "application/json": components["schemas"]["CompletePauseBody"];
             };
         };
         responses: {
@@ -7168,7 +7168,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseEnded"];
+                    "application/json": components["schemas"]["PauseCompletion"];
                 };
             };
             /** @description Bad Request */
@@ -7177,7 +7177,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7186,7 +7186,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7195,7 +7195,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7204,7 +7204,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7213,7 +7213,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7239,7 +7239,7 @@ export interface operations {
                  *       "comment": "As agreed on the phone."
                  *     }
                  */
-                "application/json": components["schemas"]["Said"];
+                "application/json": components["schemas"]["DecisionBody"];
             };
         };
         responses: {
@@ -7249,7 +7249,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"] | components["schemas"]["Brief"];
+                    "application/json": components["schemas"]["ApprovalJson"] | components["schemas"]["ApprovalSummaryJson"];
                 };
             };
             /** @description Bad Request */
@@ -7258,7 +7258,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7267,7 +7267,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7276,7 +7276,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -7285,7 +7285,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -7294,7 +7294,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -7303,7 +7303,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -7312,7 +7312,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7321,7 +7321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7330,7 +7330,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7353,7 +7353,7 @@ export interface operations {
                  *       "thread_id": "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
                  *     }
                  */
-                "application/json": components["schemas"]["NewMessage"];
+                "application/json": components["schemas"]["ChatMessageBody"];
             };
         };
         responses: {
@@ -7373,7 +7373,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7382,7 +7382,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7391,7 +7391,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -7400,7 +7400,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -7409,7 +7409,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -7418,7 +7418,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7427,7 +7427,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7436,7 +7436,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7471,7 +7471,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7480,7 +7480,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7489,7 +7489,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -7498,7 +7498,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -7507,7 +7507,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7516,7 +7516,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7525,7 +7525,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7562,7 +7562,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7571,7 +7571,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7580,7 +7580,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -7589,7 +7589,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7598,7 +7598,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7607,7 +7607,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7638,7 +7638,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7669,7 +7669,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7678,7 +7678,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7687,7 +7687,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7696,7 +7696,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7705,7 +7705,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7734,7 +7734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7743,7 +7743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7752,7 +7752,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7761,7 +7761,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7770,7 +7770,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7793,7 +7793,7 @@ export interface operations {
                  *       "password": "correct horse battery staple"
                  *     }
                  */
-                "application/json": components["schemas"]["SignIn"];
+                "application/json": components["schemas"]["SignInBody"];
             };
         };
         responses: {
@@ -7803,7 +7803,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Entered"];
+                    "application/json": components["schemas"]["SignedInUser"];
                 };
             };
             /** @description Bad Request */
@@ -7812,7 +7812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7821,7 +7821,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7830,7 +7830,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -7839,7 +7839,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7848,7 +7848,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7857,7 +7857,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7884,7 +7884,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7893,7 +7893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7902,7 +7902,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -7911,7 +7911,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -7920,7 +7920,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -7944,7 +7944,7 @@ export interface operations {
                  *       "password": "correct horse battery staple"
                  *     }
                  */
-                "application/json": components["schemas"]["UseLink"];
+                "application/json": components["schemas"]["UseSignInLinkBody"];
             };
         };
         responses: {
@@ -7954,7 +7954,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Entered"];
+                    "application/json": components["schemas"]["SignedInUser"];
                 };
             };
             /** @description Bad Request */
@@ -7963,7 +7963,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -7972,7 +7972,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -7981,7 +7981,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -7990,7 +7990,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -7999,7 +7999,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8008,7 +8008,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8017,7 +8017,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8039,7 +8039,7 @@ export interface operations {
                  *       "token": "the-part-behind-the-#"
                  *     }
                  */
-                "application/json": components["schemas"]["Token"];
+                "application/json": components["schemas"]["SignInTokenBody"];
             };
         };
         responses: {
@@ -8049,7 +8049,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LinkFor"];
+                    "application/json": components["schemas"]["SignInLinkInfo"];
                 };
             };
             /** @description Bad Request */
@@ -8058,7 +8058,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8067,7 +8067,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8076,7 +8076,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8085,7 +8085,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8094,7 +8094,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8114,7 +8114,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Ended"];
+                    "application/json": components["schemas"]["SignOutResult"];
                 };
             };
             /** @description Bad Request */
@@ -8123,7 +8123,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8132,7 +8132,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8141,7 +8141,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8150,7 +8150,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8159,7 +8159,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8179,7 +8179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Myself"];
+                    "application/json": components["schemas"]["CurrentUser"];
                 };
             };
             /** @description Bad Request */
@@ -8188,7 +8188,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8197,7 +8197,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8206,7 +8206,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8215,7 +8215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8224,7 +8224,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8246,7 +8246,7 @@ export interface operations {
                  *       "token": "the-part-behind-?t="
                  *     }
                  */
-                "application/json": components["schemas"]["GivenLink"];
+                "application/json": components["schemas"]["MessageLinkBody"];
             };
         };
         responses: {
@@ -8256,7 +8256,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LookedAt"];
+                    "application/json": components["schemas"]["LinkedApproval"];
                 };
             };
             /** @description Bad Request */
@@ -8265,7 +8265,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8274,7 +8274,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8283,7 +8283,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -8292,7 +8292,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -8301,7 +8301,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8310,7 +8310,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8319,7 +8319,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8341,7 +8341,7 @@ export interface operations {
                  *       "token": "the-part-behind-?t="
                  *     }
                  */
-                "application/json": components["schemas"]["GivenLink"];
+                "application/json": components["schemas"]["MessageLinkBody"];
             };
         };
         responses: {
@@ -8351,7 +8351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CodeAsked"];
+                    "application/json": components["schemas"]["CodeTicket"];
                 };
             };
             /** @description Bad Request */
@@ -8360,7 +8360,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8369,7 +8369,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8378,7 +8378,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -8387,7 +8387,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8396,7 +8396,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8405,7 +8405,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8429,7 +8429,7 @@ export interface operations {
                  *       "code": "12345678"
                  *     }
                  */
-                "application/json": components["schemas"]["GivenCode"];
+                "application/json": components["schemas"]["MessageCodeBody"];
             };
         };
         responses: {
@@ -8439,7 +8439,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Entered"];
+                    "application/json": components["schemas"]["SignedInUser"];
                 };
             };
             /** @description Bad Request */
@@ -8448,7 +8448,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8457,7 +8457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8466,7 +8466,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -8475,7 +8475,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8484,7 +8484,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8493,7 +8493,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8522,7 +8522,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8531,7 +8531,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8540,7 +8540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8549,7 +8549,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8558,7 +8558,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8585,7 +8585,7 @@ export interface operations {
                  *       "email": "eve@example.com"
                  *     }
                  */
-                "application/json": components["schemas"]["NewUser"];
+                "application/json": components["schemas"]["NewUserBody"];
             };
         };
         responses: {
@@ -8604,7 +8604,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8613,7 +8613,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8622,7 +8622,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -8631,7 +8631,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8640,7 +8640,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8649,7 +8649,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8680,7 +8680,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8689,7 +8689,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8698,7 +8698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -8707,7 +8707,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8716,7 +8716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8725,7 +8725,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8751,7 +8751,7 @@ export interface operations {
                  *       "email": "eve@example.com"
                  *     }
                  */
-                "application/json": components["schemas"]["ChangedUser"];
+                "application/json": components["schemas"]["UserBody"];
             };
         };
         responses: {
@@ -8770,7 +8770,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8779,7 +8779,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8788,7 +8788,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -8797,7 +8797,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -8806,7 +8806,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8815,7 +8815,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8824,7 +8824,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8855,7 +8855,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8864,7 +8864,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8873,7 +8873,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -8882,7 +8882,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -8891,7 +8891,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8900,7 +8900,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8909,7 +8909,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -8934,7 +8934,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Removal"];
+                    "application/json": components["schemas"]["RemovalEffectsJson"];
                 };
             };
             /** @description Bad Request */
@@ -8943,7 +8943,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -8952,7 +8952,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -8961,7 +8961,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -8970,7 +8970,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -8979,7 +8979,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -8988,7 +8988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9010,7 +9010,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Ended"];
+                    "application/json": components["schemas"]["SignOutResult"];
                 };
             };
             /** @description Bad Request */
@@ -9019,7 +9019,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9028,7 +9028,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9037,7 +9037,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9046,7 +9046,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9055,7 +9055,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9064,7 +9064,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9088,7 +9088,7 @@ export interface operations {
                  *       "expires_in": "1h"
                  *     }
                  */
-                "application/json": components["schemas"]["NewLink"] | null;
+                "application/json": components["schemas"]["SignInLinkBody"] | null;
             };
         };
         responses: {
@@ -9107,7 +9107,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9116,7 +9116,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9125,7 +9125,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9134,7 +9134,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9143,7 +9143,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9152,7 +9152,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9177,7 +9177,7 @@ export interface operations {
                  *       "teams": []
                  *     }
                  */
-                "application/json": components["schemas"]["Away"];
+                "application/json": components["schemas"]["AwayBody"];
             };
         };
         responses: {
@@ -9196,7 +9196,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9205,7 +9205,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9214,7 +9214,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9223,7 +9223,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9232,7 +9232,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9241,7 +9241,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9264,7 +9264,7 @@ export interface operations {
                  *       "teams": []
                  *     }
                  */
-                "application/json": components["schemas"]["Away"];
+                "application/json": components["schemas"]["AwayBody"];
             };
         };
         responses: {
@@ -9283,7 +9283,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9292,7 +9292,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9301,7 +9301,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9310,7 +9310,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9319,7 +9319,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9328,7 +9328,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9348,7 +9348,7 @@ export interface operations {
                  *       "new": "a longer one, that nobody guesses"
                  *     }
                  */
-                "application/json": components["schemas"]["NewPassword"];
+                "application/json": components["schemas"]["ChangePasswordBody"];
             };
         };
         responses: {
@@ -9365,7 +9365,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9374,7 +9374,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9383,7 +9383,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9392,7 +9392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -9401,7 +9401,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9410,7 +9410,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9419,7 +9419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9439,7 +9439,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Workspace"];
+                    "application/json": components["schemas"]["WorkspaceInfo"];
                 };
             };
             /** @description Bad Request */
@@ -9448,7 +9448,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9457,7 +9457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9466,7 +9466,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9475,7 +9475,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9484,7 +9484,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9513,7 +9513,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9522,7 +9522,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9531,7 +9531,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9540,7 +9540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9549,7 +9549,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9573,7 +9573,7 @@ export interface operations {
                  *       "expires_in": "30d"
                  *     }
                  */
-                "application/json": components["schemas"]["NewOwnKey"];
+                "application/json": components["schemas"]["OwnKeyBody"];
             };
         };
         responses: {
@@ -9583,7 +9583,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeKey"];
+                    "application/json": components["schemas"]["CreatedKey"];
                 };
             };
             /** @description Bad Request */
@@ -9592,7 +9592,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9601,7 +9601,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9610,7 +9610,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -9619,7 +9619,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9628,7 +9628,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9637,7 +9637,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9661,7 +9661,7 @@ export interface operations {
                  *       "overlap": "24h"
                  *     }
                  */
-                "application/json": components["schemas"]["Rotation"] | null;
+                "application/json": components["schemas"]["RotateKeyBody"] | null;
             };
         };
         responses: {
@@ -9671,7 +9671,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeKey"];
+                    "application/json": components["schemas"]["CreatedKey"];
                 };
             };
             /** @description Bad Request */
@@ -9680,7 +9680,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9689,7 +9689,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9698,7 +9698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9707,7 +9707,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -9716,7 +9716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9725,7 +9725,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9734,7 +9734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9765,7 +9765,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9774,7 +9774,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9783,7 +9783,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -9792,7 +9792,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9801,7 +9801,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9810,7 +9810,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9839,7 +9839,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9848,7 +9848,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9857,7 +9857,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9866,7 +9866,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9875,7 +9875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9902,7 +9902,7 @@ export interface operations {
                  *       "requester": "none"
                  *     }
                  */
-                "application/json": components["schemas"]["NewKey"];
+                "application/json": components["schemas"]["KeyBody"];
             };
         };
         responses: {
@@ -9912,7 +9912,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeKey"];
+                    "application/json": components["schemas"]["CreatedKey"];
                 };
             };
             /** @description Bad Request */
@@ -9921,7 +9921,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -9930,7 +9930,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -9939,7 +9939,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -9948,7 +9948,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -9957,7 +9957,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -9966,7 +9966,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -9990,7 +9990,7 @@ export interface operations {
                  *       "overlap": "24h"
                  *     }
                  */
-                "application/json": components["schemas"]["Rotation"] | null;
+                "application/json": components["schemas"]["RotateKeyBody"] | null;
             };
         };
         responses: {
@@ -10000,7 +10000,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeKey"];
+                    "application/json": components["schemas"]["CreatedKey"];
                 };
             };
             /** @description Bad Request */
@@ -10009,7 +10009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10018,7 +10018,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10027,7 +10027,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10036,7 +10036,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -10045,7 +10045,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10054,7 +10054,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10063,7 +10063,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10094,7 +10094,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10103,7 +10103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10112,7 +10112,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10121,7 +10121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10130,7 +10130,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10139,7 +10139,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10179,7 +10179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page"];
+                    "application/json": components["schemas"]["ApprovalPageJson"];
                 };
             };
             /** @description Bad Request */
@@ -10188,7 +10188,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10197,7 +10197,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10206,7 +10206,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10215,7 +10215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10224,7 +10224,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10259,7 +10259,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page"];
+                    "application/json": components["schemas"]["ApprovalPageJson"];
                 };
             };
             /** @description Bad Request */
@@ -10268,7 +10268,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10277,7 +10277,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10286,7 +10286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10295,7 +10295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10304,7 +10304,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10326,7 +10326,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10335,7 +10335,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10344,7 +10344,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10353,7 +10353,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10362,7 +10362,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10371,7 +10371,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10380,7 +10380,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10414,7 +10414,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["Bulk"];
+                "application/json": components["schemas"]["BulkDecisionsBody"];
             };
         };
         responses: {
@@ -10424,7 +10424,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Results"];
+                    "application/json": components["schemas"]["BulkDecisionResults"];
                 };
             };
             /** @description Bad Request */
@@ -10433,7 +10433,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10442,7 +10442,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10451,7 +10451,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10460,7 +10460,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10469,7 +10469,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10489,7 +10489,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -10499,7 +10499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10508,7 +10508,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10517,7 +10517,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10526,7 +10526,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10535,7 +10535,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -10544,7 +10544,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -10553,7 +10553,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10562,7 +10562,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10571,7 +10571,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10591,7 +10591,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -10601,7 +10601,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10610,7 +10610,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10619,7 +10619,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10628,7 +10628,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10637,7 +10637,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -10646,7 +10646,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -10655,7 +10655,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10664,7 +10664,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10673,7 +10673,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10693,7 +10693,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -10703,7 +10703,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10712,7 +10712,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10721,7 +10721,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10730,7 +10730,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10739,7 +10739,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -10748,7 +10748,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -10757,7 +10757,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10766,7 +10766,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10775,7 +10775,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10801,7 +10801,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["Delegate"];
+                "application/json": components["schemas"]["DelegateBody"];
             };
         };
         responses: {
@@ -10811,7 +10811,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10820,7 +10820,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10829,7 +10829,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10838,7 +10838,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10847,7 +10847,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -10856,7 +10856,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -10865,7 +10865,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10874,7 +10874,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10883,7 +10883,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10907,7 +10907,7 @@ export interface operations {
                  *       "text": "I have asked finance."
                  *     }
                  */
-                "application/json": components["schemas"]["Comment"];
+                "application/json": components["schemas"]["CommentBody"];
             };
         };
         responses: {
@@ -10917,7 +10917,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -10926,7 +10926,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -10935,7 +10935,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -10944,7 +10944,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -10953,7 +10953,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -10962,7 +10962,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -10971,7 +10971,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -10995,7 +10995,7 @@ export interface operations {
                  *       "question": "Which invoice is this for?"
                  *     }
                  */
-                "application/json": components["schemas"]["Ask"];
+                "application/json": components["schemas"]["AskAgentBody"];
             };
         };
         responses: {
@@ -11005,7 +11005,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -11014,7 +11014,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11023,7 +11023,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11032,7 +11032,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -11041,7 +11041,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -11050,7 +11050,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -11059,7 +11059,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11068,7 +11068,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11077,7 +11077,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11105,7 +11105,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["Resolve"];
+                "application/json": components["schemas"]["ResolveUnknownBody"];
             };
         };
         responses: {
@@ -11115,7 +11115,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shown"];
+                    "application/json": components["schemas"]["ApprovalJson"];
                 };
             };
             /** @description Bad Request */
@@ -11124,7 +11124,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11133,7 +11133,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11142,7 +11142,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -11151,7 +11151,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -11160,7 +11160,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11169,7 +11169,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11178,7 +11178,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11212,7 +11212,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11221,7 +11221,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11230,7 +11230,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -11239,7 +11239,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11248,7 +11248,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11257,7 +11257,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11308,7 +11308,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PutVersion"];
+                    "application/json": components["schemas"]["PutPolicyResult"];
                 };
             };
             /** @description Bad Request */
@@ -11317,7 +11317,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11326,7 +11326,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11335,7 +11335,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -11344,7 +11344,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unsupported Media Type */
@@ -11353,7 +11353,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11362,7 +11362,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11371,7 +11371,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11393,7 +11393,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VersionList"];
+                    "application/json": components["schemas"]["PolicyVersionList"];
                 };
             };
             /** @description Bad Request */
@@ -11402,7 +11402,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11411,7 +11411,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11420,7 +11420,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11429,7 +11429,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11438,7 +11438,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11490,7 +11490,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Checked"];
+                    "application/json": components["schemas"]["PolicyCheckResult"];
                 };
             };
             /** @description Bad Request */
@@ -11499,7 +11499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11508,7 +11508,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11517,7 +11517,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unsupported Media Type */
@@ -11526,7 +11526,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11535,7 +11535,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11544,7 +11544,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11591,7 +11591,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11600,7 +11600,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11609,7 +11609,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unsupported Media Type */
@@ -11618,7 +11618,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11627,7 +11627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11636,7 +11636,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11702,7 +11702,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11711,7 +11711,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11720,7 +11720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unsupported Media Type */
@@ -11729,7 +11729,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -11738,7 +11738,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11747,7 +11747,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11756,7 +11756,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11776,7 +11776,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TemplateList"];
+                    "application/json": components["schemas"]["PolicyTemplateList"];
                 };
             };
             /** @description Bad Request */
@@ -11785,7 +11785,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11794,7 +11794,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11803,7 +11803,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11812,7 +11812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11821,7 +11821,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11843,7 +11843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Activity"];
+                    "application/json": components["schemas"]["RuleActivityJson"];
                 };
             };
             /** @description Bad Request */
@@ -11852,7 +11852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11861,7 +11861,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11870,7 +11870,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11879,7 +11879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11888,7 +11888,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11919,7 +11919,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -11928,7 +11928,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -11937,7 +11937,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -11946,7 +11946,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -11955,7 +11955,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -11981,7 +11981,7 @@ export interface operations {
                  *       "reason": "Today's letters."
                  *     }
                  */
-                "application/json": components["schemas"]["NewGrant"];
+                "application/json": components["schemas"]["GrantBody"];
             };
         };
         responses: {
@@ -11991,7 +11991,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeGrant"];
+                    "application/json": components["schemas"]["CreatedGrant"];
                 };
             };
             /** @description Bad Request */
@@ -12000,7 +12000,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12009,7 +12009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12018,7 +12018,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12027,7 +12027,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12036,7 +12036,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12045,7 +12045,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12054,7 +12054,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12085,7 +12085,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12094,7 +12094,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12103,7 +12103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12112,7 +12112,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12121,7 +12121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12130,7 +12130,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12163,7 +12163,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12172,7 +12172,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12181,7 +12181,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12190,7 +12190,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12199,7 +12199,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12208,7 +12208,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12239,7 +12239,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12248,7 +12248,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12257,7 +12257,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12266,7 +12266,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12275,7 +12275,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12299,7 +12299,7 @@ export interface operations {
                  *       "reason": "The bank asked us to stop."
                  *     }
                  */
-                "application/json": components["schemas"]["NewFreeze"];
+                "application/json": components["schemas"]["FreezeBody"];
             };
         };
         responses: {
@@ -12318,7 +12318,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12327,7 +12327,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12336,7 +12336,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12345,7 +12345,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12354,7 +12354,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12363,7 +12363,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12372,7 +12372,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12405,7 +12405,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12414,7 +12414,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12423,7 +12423,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12432,7 +12432,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12441,7 +12441,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12450,7 +12450,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12478,7 +12478,7 @@ export interface operations {
                  *       "call_id": "question-1"
                  *     }
                  */
-                "application/json": components["schemas"]["NewQuestion"];
+                "application/json": components["schemas"]["AskPeopleBody"];
             };
         };
         responses: {
@@ -12488,7 +12488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Outcome"];
+                    "application/json": components["schemas"]["OutcomeJson"];
                 };
             };
             /** @description Bad Request */
@@ -12497,7 +12497,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12506,7 +12506,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12515,7 +12515,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12524,7 +12524,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -12533,7 +12533,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12542,7 +12542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12551,7 +12551,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12582,7 +12582,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12591,7 +12591,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12600,7 +12600,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12609,7 +12609,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12618,7 +12618,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12627,7 +12627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12652,7 +12652,7 @@ export interface operations {
                  *       "text": "For invoice 2027-113."
                  *     }
                  */
-                "application/json": components["schemas"]["NewReply"];
+                "application/json": components["schemas"]["ReplyBody"];
             };
         };
         responses: {
@@ -12662,7 +12662,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Replied"];
+                    "application/json": components["schemas"]["ReplyReceipt"];
                 };
             };
             /** @description Bad Request */
@@ -12671,7 +12671,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12680,7 +12680,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12689,7 +12689,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12698,7 +12698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12707,7 +12707,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -12716,7 +12716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12725,7 +12725,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12734,7 +12734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12766,7 +12766,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["Requested"];
+                "application/json": components["schemas"]["ExternalRequestBody"];
             };
         };
         responses: {
@@ -12776,7 +12776,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Resumed"];
+                    "application/json": components["schemas"]["ExternalRequestJson"];
                 };
             };
             /** @description Bad Request */
@@ -12785,7 +12785,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12794,7 +12794,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12803,7 +12803,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12812,7 +12812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -12821,7 +12821,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12830,7 +12830,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12839,7 +12839,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12867,7 +12867,7 @@ export interface operations {
                  *       "comment": "Half of it now."
                  *     }
                  */
-                "application/json": components["schemas"]["Submitted"];
+                "application/json": components["schemas"]["SubmitAnswerBody"];
             };
         };
         responses: {
@@ -12877,7 +12877,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Resumed"];
+                    "application/json": components["schemas"]["ExternalRequestJson"];
                 };
             };
             /** @description Bad Request */
@@ -12886,7 +12886,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12895,7 +12895,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -12904,7 +12904,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -12913,7 +12913,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -12922,7 +12922,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -12931,7 +12931,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -12940,7 +12940,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -12949,7 +12949,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -12958,7 +12958,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -12980,7 +12980,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Resumed"];
+                    "application/json": components["schemas"]["ExternalRequestJson"];
                 };
             };
             /** @description Bad Request */
@@ -12989,7 +12989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -12998,7 +12998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13007,7 +13007,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13016,7 +13016,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13025,7 +13025,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13034,7 +13034,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13054,7 +13054,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Counted"];
+                    "application/json": components["schemas"]["WorkspaceStats"];
                 };
             };
             /** @description Bad Request */
@@ -13063,7 +13063,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13072,7 +13072,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13081,7 +13081,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13090,7 +13090,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13099,7 +13099,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13121,7 +13121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Plotted"];
+                    "application/json": components["schemas"]["StatsHistory"];
                 };
             };
             /** @description Bad Request */
@@ -13130,7 +13130,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13139,7 +13139,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13148,7 +13148,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13157,7 +13157,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13166,7 +13166,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13195,7 +13195,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13204,7 +13204,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13213,7 +13213,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13222,7 +13222,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13231,7 +13231,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13260,7 +13260,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13269,7 +13269,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13278,7 +13278,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13287,7 +13287,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13296,7 +13296,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13321,7 +13321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Tested"];
+                    "application/json": components["schemas"]["ChannelTest"];
                 };
             };
             /** @description Bad Request */
@@ -13330,7 +13330,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13339,7 +13339,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13348,7 +13348,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13357,7 +13357,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Bad Gateway */
@@ -13366,7 +13366,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13375,7 +13375,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13384,7 +13384,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13418,7 +13418,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13427,7 +13427,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13436,7 +13436,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13445,7 +13445,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13454,7 +13454,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13463,7 +13463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13497,7 +13497,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13506,7 +13506,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13515,7 +13515,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13524,7 +13524,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -13533,7 +13533,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -13542,7 +13542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -13551,7 +13551,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13560,7 +13560,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13569,7 +13569,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13604,7 +13604,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13613,7 +13613,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13622,7 +13622,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13631,7 +13631,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -13640,7 +13640,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -13649,7 +13649,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -13658,7 +13658,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13667,7 +13667,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13676,7 +13676,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13710,7 +13710,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13719,7 +13719,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13728,7 +13728,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13737,7 +13737,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13746,7 +13746,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13777,7 +13777,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13786,7 +13786,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13795,7 +13795,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13804,7 +13804,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13813,7 +13813,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13822,7 +13822,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13856,7 +13856,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13865,7 +13865,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13874,7 +13874,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -13883,7 +13883,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -13892,7 +13892,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13901,7 +13901,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13910,7 +13910,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13939,7 +13939,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -13948,7 +13948,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -13957,7 +13957,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -13966,7 +13966,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -13975,7 +13975,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -13997,7 +13997,7 @@ export interface operations {
                  *       "link": "the-part-behind-link="
                  *     }
                  */
-                "application/json": components["schemas"]["Binding"];
+                "application/json": components["schemas"]["IdentityLinkBody"];
             };
         };
         responses: {
@@ -14016,7 +14016,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14025,7 +14025,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14034,7 +14034,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14043,7 +14043,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -14052,7 +14052,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14061,7 +14061,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14070,7 +14070,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14092,7 +14092,7 @@ export interface operations {
                  *       "link": "the-part-behind-link="
                  *     }
                  */
-                "application/json": components["schemas"]["Binding"];
+                "application/json": components["schemas"]["IdentityLinkBody"];
             };
         };
         responses: {
@@ -14102,7 +14102,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Claimed"];
+                    "application/json": components["schemas"]["IdentityLinkInfo"];
                 };
             };
             /** @description Bad Request */
@@ -14111,7 +14111,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14120,7 +14120,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14129,7 +14129,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14138,7 +14138,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14147,7 +14147,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14156,7 +14156,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14185,7 +14185,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14194,7 +14194,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14203,7 +14203,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14212,7 +14212,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14221,7 +14221,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14230,7 +14230,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14259,7 +14259,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14268,7 +14268,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14277,7 +14277,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14286,7 +14286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14295,7 +14295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14324,7 +14324,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14333,7 +14333,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14342,7 +14342,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14351,7 +14351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14360,7 +14360,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14369,7 +14369,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14398,7 +14398,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14407,7 +14407,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14416,7 +14416,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14425,7 +14425,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14434,7 +14434,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14465,7 +14465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14474,7 +14474,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14483,7 +14483,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14492,7 +14492,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14501,7 +14501,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14510,7 +14510,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14558,7 +14558,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14567,7 +14567,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14576,7 +14576,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -14585,7 +14585,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14594,7 +14594,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14603,7 +14603,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14628,7 +14628,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ToolCalls"];
+                    "application/json": components["schemas"]["ToolCallCountsJson"];
                 };
             };
             /** @description Bad Request */
@@ -14637,7 +14637,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14646,7 +14646,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14655,7 +14655,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14664,7 +14664,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14673,7 +14673,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14682,7 +14682,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14717,7 +14717,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14726,7 +14726,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14735,7 +14735,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14744,7 +14744,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14753,7 +14753,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14762,7 +14762,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14787,7 +14787,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListedTools"];
+                    "application/json": components["schemas"]["ToolTrustList"];
                 };
             };
             /** @description Bad Request */
@@ -14796,7 +14796,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14805,7 +14805,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14814,7 +14814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14823,7 +14823,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14832,7 +14832,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14856,7 +14856,7 @@ export interface operations {
                  *       "effect": "read"
                  *     }
                  */
-                "application/json": components["schemas"]["NewPin"];
+                "application/json": components["schemas"]["PinBody"];
             };
         };
         responses: {
@@ -14875,7 +14875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14884,7 +14884,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14893,7 +14893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14902,7 +14902,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -14911,7 +14911,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -14920,7 +14920,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -14929,7 +14929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -14951,7 +14951,7 @@ export interface operations {
                  *       "agent": "billing"
                  *     }
                  */
-                "application/json": components["schemas"]["NewPins"];
+                "application/json": components["schemas"]["PinAllBody"];
             };
         };
         responses: {
@@ -14961,7 +14961,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadePins"];
+                    "application/json": components["schemas"]["CreatedPins"];
                 };
             };
             /** @description Bad Request */
@@ -14970,7 +14970,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -14979,7 +14979,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -14988,7 +14988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -14997,7 +14997,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -15006,7 +15006,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15015,7 +15015,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15024,7 +15024,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15055,7 +15055,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15064,7 +15064,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15073,7 +15073,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15082,7 +15082,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15091,7 +15091,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15100,7 +15100,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15135,7 +15135,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15144,7 +15144,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15153,7 +15153,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15162,7 +15162,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15171,7 +15171,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15200,7 +15200,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WholeThread"];
+                    "application/json": components["schemas"]["ThreadDetails"];
                 };
             };
             /** @description Bad Request */
@@ -15209,7 +15209,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15218,7 +15218,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15227,7 +15227,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15236,7 +15236,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15245,7 +15245,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15254,7 +15254,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15274,7 +15274,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -15293,7 +15293,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15302,7 +15302,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15311,7 +15311,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15320,7 +15320,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15329,7 +15329,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15338,7 +15338,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15358,7 +15358,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -15377,7 +15377,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15386,7 +15386,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15395,7 +15395,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15404,7 +15404,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -15413,7 +15413,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15422,7 +15422,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15431,7 +15431,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15455,7 +15455,7 @@ export interface operations {
                  *       "reason": "As agreed on the phone."
                  *     }
                  */
-                "application/json": components["schemas"]["YesOrNo"];
+                "application/json": components["schemas"]["ChatDecisionBody"];
             };
         };
         responses: {
@@ -15465,7 +15465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Settled"];
+                    "application/json": components["schemas"]["ChatDecisionResult"];
                 };
             };
             /** @description Bad Request */
@@ -15474,7 +15474,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15483,7 +15483,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15492,7 +15492,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15501,7 +15501,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -15510,7 +15510,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -15519,7 +15519,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -15528,7 +15528,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15537,7 +15537,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15546,7 +15546,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15570,7 +15570,7 @@ export interface operations {
                  *       "reason": "As agreed on the phone."
                  *     }
                  */
-                "application/json": components["schemas"]["YesOrNo"];
+                "application/json": components["schemas"]["ChatDecisionBody"];
             };
         };
         responses: {
@@ -15580,7 +15580,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Settled"];
+                    "application/json": components["schemas"]["ChatDecisionResult"];
                 };
             };
             /** @description Bad Request */
@@ -15589,7 +15589,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15598,7 +15598,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15607,7 +15607,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -15616,7 +15616,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -15625,7 +15625,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -15634,7 +15634,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -15643,7 +15643,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15652,7 +15652,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15661,7 +15661,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15690,7 +15690,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EntryList"];
+                    "application/json": components["schemas"]["LedgerEntryList"];
                 };
             };
             /** @description Bad Request */
@@ -15699,7 +15699,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15708,7 +15708,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15717,7 +15717,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15726,7 +15726,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15735,7 +15735,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15764,7 +15764,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15773,7 +15773,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15782,7 +15782,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15791,7 +15791,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15800,7 +15800,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15831,7 +15831,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15840,7 +15840,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15849,7 +15849,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -15858,7 +15858,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15867,7 +15867,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15876,7 +15876,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15896,7 +15896,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verifications"];
+                    "application/json": components["schemas"]["VerificationStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -15905,7 +15905,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15914,7 +15914,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15923,7 +15923,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -15932,7 +15932,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -15941,7 +15941,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -15959,7 +15959,7 @@ export interface operations {
         requestBody?: {
             content: {
                 /** @example {} */
-                "application/json": components["schemas"]["Nothing"] | null;
+                "application/json": components["schemas"]["EmptyBody"] | null;
             };
         };
         responses: {
@@ -15969,7 +15969,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verifications"];
+                    "application/json": components["schemas"]["VerificationStatusJson"];
                 };
             };
             /** @description Bad Request */
@@ -15978,7 +15978,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -15987,7 +15987,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -15996,7 +15996,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -16005,7 +16005,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16014,7 +16014,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16023,7 +16023,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16043,7 +16043,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Capabilities"];
+                    "application/json": components["schemas"]["AgentCapabilities"];
                 };
             };
             /** @description Bad Request */
@@ -16052,7 +16052,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16061,7 +16061,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16070,7 +16070,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16079,7 +16079,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16088,7 +16088,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16138,7 +16138,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16147,7 +16147,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16156,7 +16156,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16165,7 +16165,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -16174,7 +16174,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -16183,7 +16183,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -16192,7 +16192,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -16201,7 +16201,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16210,7 +16210,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16219,7 +16219,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16241,7 +16241,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Capabilities"];
+                    "application/json": components["schemas"]["AgentCapabilities"];
                 };
             };
             /** @description Bad Request */
@@ -16250,7 +16250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16259,7 +16259,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16268,7 +16268,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16277,7 +16277,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16286,7 +16286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16295,7 +16295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16347,7 +16347,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16356,7 +16356,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16365,7 +16365,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16374,7 +16374,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -16383,7 +16383,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -16392,7 +16392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -16401,7 +16401,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -16410,7 +16410,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16419,7 +16419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16428,7 +16428,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16448,7 +16448,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deployment"];
+                    "application/json": components["schemas"]["InboxServerInfo"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16457,7 +16457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16484,7 +16484,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["ThreadsWanted"];
+                "application/json": components["schemas"]["InboxSearchBody"];
             };
         };
         responses: {
@@ -16503,7 +16503,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16512,7 +16512,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16521,7 +16521,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16530,7 +16530,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16539,7 +16539,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16570,7 +16570,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16579,7 +16579,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16588,7 +16588,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16597,7 +16597,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16606,7 +16606,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16615,7 +16615,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16646,7 +16646,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16655,7 +16655,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16664,7 +16664,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16673,7 +16673,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16682,7 +16682,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16691,7 +16691,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16716,7 +16716,7 @@ export interface operations {
                  *       "as_node": "__end__"
                  *     }
                  */
-                "application/json": components["schemas"]["StateUpdate"];
+                "application/json": components["schemas"]["InboxStateUpdateBody"];
             };
         };
         responses: {
@@ -16726,7 +16726,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["InboxUpdated"];
+                    "application/json": components["schemas"]["InboxCheckpoint"];
                 };
             };
             /** @description Bad Request */
@@ -16735,7 +16735,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16744,7 +16744,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16753,7 +16753,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16762,7 +16762,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -16771,7 +16771,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -16780,7 +16780,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16789,7 +16789,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16798,7 +16798,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16829,7 +16829,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["Resumption"];
+                "application/json": components["schemas"]["InboxResumeBody"];
             };
         };
         responses: {
@@ -16848,7 +16848,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16857,7 +16857,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16866,7 +16866,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16875,7 +16875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -16884,7 +16884,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -16893,7 +16893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16902,7 +16902,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -16911,7 +16911,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -16942,7 +16942,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["Resumption"];
+                "application/json": components["schemas"]["InboxResumeBody"];
             };
         };
         responses: {
@@ -16962,7 +16962,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -16971,7 +16971,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -16980,7 +16980,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -16989,7 +16989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -16998,7 +16998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17007,7 +17007,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17038,7 +17038,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17047,7 +17047,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17056,7 +17056,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17065,7 +17065,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17074,7 +17074,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17109,7 +17109,7 @@ export interface operations {
                  *       "trigger": "submit-message"
                  *     }
                  */
-                "application/json": components["schemas"]["AiSdkPost"];
+                "application/json": components["schemas"]["AiSdkChatBody"];
             };
         };
         responses: {
@@ -17129,7 +17129,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17138,7 +17138,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17147,7 +17147,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17156,7 +17156,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17165,7 +17165,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -17174,7 +17174,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -17183,7 +17183,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17192,7 +17192,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17201,7 +17201,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17240,7 +17240,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17249,7 +17249,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17258,7 +17258,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -17267,7 +17267,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17276,7 +17276,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17285,7 +17285,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17321,7 +17321,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["NewFunctionCall"];
+                "application/json": components["schemas"]["FunctionCallBody"];
             };
         };
         responses: {
@@ -17340,7 +17340,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17349,7 +17349,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17358,7 +17358,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17367,7 +17367,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -17376,7 +17376,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17385,7 +17385,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17394,7 +17394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17425,7 +17425,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17434,7 +17434,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17443,7 +17443,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17452,7 +17452,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17461,7 +17461,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -17470,7 +17470,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17479,7 +17479,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17488,7 +17488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17514,7 +17514,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["NewHumanContact"];
+                "application/json": components["schemas"]["HumanContactBody"];
             };
         };
         responses: {
@@ -17533,7 +17533,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17542,7 +17542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17551,7 +17551,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17560,7 +17560,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -17569,7 +17569,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -17578,7 +17578,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17587,7 +17587,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17596,7 +17596,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17627,7 +17627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17636,7 +17636,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17645,7 +17645,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17654,7 +17654,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17663,7 +17663,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -17672,7 +17672,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17681,7 +17681,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17690,7 +17690,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17715,7 +17715,7 @@ export interface operations {
                  *       "reject_option_name": "later"
                  *     }
                  */
-                "application/json": components["schemas"]["CallAnswer"];
+                "application/json": components["schemas"]["FunctionCallAnswerBody"];
             };
         };
         responses: {
@@ -17734,7 +17734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17743,7 +17743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17752,7 +17752,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17761,7 +17761,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17770,7 +17770,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -17779,7 +17779,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -17788,7 +17788,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17797,7 +17797,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17806,7 +17806,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17830,7 +17830,7 @@ export interface operations {
                  *       "response": "The savings account."
                  *     }
                  */
-                "application/json": components["schemas"]["ContactAnswer"];
+                "application/json": components["schemas"]["HumanContactAnswerBody"];
             };
         };
         responses: {
@@ -17849,7 +17849,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17858,7 +17858,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17867,7 +17867,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17876,7 +17876,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -17885,7 +17885,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -17894,7 +17894,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unprocessable Entity */
@@ -17903,7 +17903,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -17912,7 +17912,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -17921,7 +17921,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -17945,7 +17945,7 @@ export interface operations {
                  *       "escalation_msg": "The invoice is due today."
                  *     }
                  */
-                "application/json": components["schemas"]["Escalation"];
+                "application/json": components["schemas"]["EscalationBody"];
             };
         };
         responses: {
@@ -17964,7 +17964,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -17973,7 +17973,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -17982,7 +17982,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -17991,7 +17991,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -18000,7 +18000,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -18009,7 +18009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -18018,7 +18018,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -18027,7 +18027,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -18036,7 +18036,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };
@@ -18060,7 +18060,7 @@ export interface operations {
                  *       "escalation_msg": "The invoice is due today."
                  *     }
                  */
-                "application/json": components["schemas"]["Escalation"];
+                "application/json": components["schemas"]["EscalationBody"];
             };
         };
         responses: {
@@ -18079,7 +18079,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Unauthorized */
@@ -18088,7 +18088,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Forbidden */
@@ -18097,7 +18097,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Not Found */
@@ -18106,7 +18106,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Conflict */
@@ -18115,7 +18115,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Gone */
@@ -18124,7 +18124,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Too Many Requests */
@@ -18133,7 +18133,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Service Unavailable */
@@ -18142,7 +18142,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
             /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
@@ -18151,7 +18151,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorJson"];
                 };
             };
         };

@@ -6,7 +6,7 @@ import { Place, RESET, type Step } from "./place";
 import { readStream, type Sent } from "./sse";
 
 /** One line of the ledger, as it happened. `kind` "reset" means: load everything anew. */
-export type Entry = Shapes["Entry"];
+export type Entry = Shapes["TimelineEntryJson"];
 export type State = "connecting" | "live" | "offline" | "signed out";
 type Told = { step: Step } | { state: State } | { hello: true };
 

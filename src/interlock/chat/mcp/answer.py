@@ -13,7 +13,7 @@ MAX_ANSWER = 100_000  # characters
 MAX_ERROR = 2_000
 
 
-def answer_of(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
+def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
     """Raises ToolFailed where the server reports an error, or asks instead of answering."""
     if isinstance(result, types.InputRequiredResult):
         raise ToolFailed(
@@ -23,16 +23,18 @@ def answer_of(server: str, tool: str, result: types.CallToolResult | types.Input
     text = "\n".join(map(_text, result.content)).replace("\x00", "")
     if result.is_error:
         raise ToolFailed(f'The MCP server "{server}" says that {tool} failed: {_cut(text, MAX_ERROR) or "no reason"}')
-    structured = _structured(result.structured_content)
+    structured = _structured_text(result.structured_content)
     if structured is None:
         return {"text": _cut(text, MAX_ANSWER)}
     if len(structured) > MAX_ANSWER:
         return {"text": _cut(structured, MAX_ANSWER)}
     value = {"structured": json.loads(structured)}
-    return value if _same(text, structured) else {**value, "text": _cut(text, MAX_ANSWER - len(structured))}
+    return (
+        value if _repeats_structured(text, structured) else {**value, "text": _cut(text, MAX_ANSWER - len(structured))}
+    )
 
 
-def _structured(content: object) -> str | None:
+def _structured_text(content: object) -> str | None:
     if content is None:
         return None
     try:
@@ -41,7 +43,7 @@ def _structured(content: object) -> str | None:
         return None
 
 
-def _same(text: str, structured: str) -> bool:
+def _repeats_structured(text: str, structured: str) -> bool:
     """Servers repeat what is structured as a text, for clients that know texts only."""
     try:
         return not text or canonical(json.loads(text)).decode() == structured

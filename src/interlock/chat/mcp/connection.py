@@ -13,21 +13,21 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
-from interlock.chat.mcp.answer import answer_of
-from interlock.chat.mcp.definition import Check, Definition, Definitions, define
-from interlock.chat.mcp.transport import Complaints, reached
-from interlock.chat.tool import Tool, Use
-from interlock.config.models import McpServer
+from interlock.chat.mcp.answer import parse_tool_result
+from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToolDefinition, make_definition
+from interlock.chat.mcp.transport import StderrTail, open_streams
+from interlock.chat.tool import Tool, ToolInvocation
+from interlock.config.models import McpServerSettings
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
-SHORT = 8  # characters: what is shorter is no secret that could be told from other words
-LOST = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
+MIN_SECRET_LENGTH = 8  # characters: what is shorter is no secret that could be told from other words
+CONNECTION_ERRORS = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ConnectionTimeouts:
     """In seconds. `first` and `most` lie between tries to connect, `rest` at least between two looks at the tools.
 
     A server that tells of no change is asked every `look`; a call waits for a connection as long as `patience`.
@@ -42,10 +42,17 @@ class Pace:
     patience: float = 10.0
 
 
-class Connection:
+class McpConnection:
     """`tools` are those that it had when it was last heard of; `problems` are for people."""
 
-    def __init__(self, name: str, server: McpServer, check: Check, pace: Pace, changed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: McpServerSettings,
+        check: CheckSchema,
+        pace: ConnectionTimeouts,
+        changed: Callable[[str], None],
+    ) -> None:
         """`changed` is told its name whenever it was connected or lost, or other tools are left out."""
         self.name = name
         self.server = server
@@ -56,7 +63,7 @@ class Connection:
         self._pace = pace
         self._trouble = "it has not answered yet"
         self._left_out: list[str] = []
-        self._definitions = Definitions()
+        self._definitions = DefinitionHistory()
         self._client: Client | None = None
         self._connected = asyncio.Event()
         self._stale = asyncio.Event()
@@ -76,11 +83,11 @@ class Connection:
         """Until it is cancelled."""
         tries = 0
         while True:
-            complaints = Complaints()
+            complaints = StderrTail()
             try:
                 await self._attempt(complaints)
             except Exception as error:  # noqa: BLE001  whatever ended it: it is told, and tried again
-                self._trouble = self._hidden(_why(error, complaints))
+                self._trouble = self._hidden(_failure_reason(error, complaints))
             if self._client is not None:
                 self._client, tries = None, 0
             self.tried.set()
@@ -88,7 +95,7 @@ class Connection:
             await asyncio.sleep(min(self._pace.first * 2 ** min(tries, 10), self._pace.most))
             tries += 1
 
-    async def _attempt(self, complaints: Complaints) -> None:
+    async def _attempt(self, complaints: StderrTail) -> None:
         """A program of the old days may end itself over the newest protocol's first question: it gets its own then."""
         try:
             await self._session("auto", complaints)
@@ -97,10 +104,10 @@ class Connection:
                 raise
             await self._session("legacy", complaints)
 
-    async def _session(self, mode: str, complaints: Complaints) -> None:
+    async def _session(self, mode: str, complaints: StderrTail) -> None:
         self._ended = False
         client = Client(
-            reached(self.server, complaints, self._note_end),
+            open_streams(self.server, complaints, self._note_end),
             mode=mode,
             cache=None,  # what is listed is what the server says now
             read_timeout_seconds=self._pace.answer,
@@ -154,17 +161,17 @@ class Connection:
 
     async def _refresh(self, client: Client) -> None:
         known = {tool.spec.sha256: tool for tool in self.tools}
-        made, left_out = self._defined(await _listed(client))
+        made, left_out = self._defined(await _list_tools(client))
         self.tools = [known.get(each.spec.sha256) or self._tool(each) for each in made]
         if left_out != self._left_out:
             self._left_out = left_out
             self._changed(self.name)
 
-    def _defined(self, listed: Sequence[types.Tool]) -> tuple[list[Definition], list[str]]:
+    def _defined(self, listed: Sequence[types.Tool]) -> tuple[list[McpToolDefinition], list[str]]:
         made, left_out = [], []
         for tool in listed[:MAX_TOOLS]:
             try:
-                found = define(self.name, self.server, tool, self._check)
+                found = make_definition(self.name, self.server, tool, self._check)
                 made.append(replace(found, spec=self._definitions.settled(found.spec)))
             except InvalidRequest as error:
                 left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
@@ -172,15 +179,15 @@ class Connection:
             left_out.append(f'The MCP server "{self.name}" has over {MAX_TOOLS:,} tools; the rest is left out.')
         return made, left_out
 
-    def _tool(self, definition: Definition) -> Tool:
-        async def run(use: Use) -> object:
+    def _tool(self, definition: McpToolDefinition) -> Tool:
+        async def run(use: ToolInvocation) -> object:
             return await self._call(definition, use)
 
         return Tool(definition.spec, definition.about, run, f"mcp:{self.name}")
 
     # Calling one
 
-    async def _call(self, definition: Definition, use: Use) -> object:
+    async def _call(self, definition: McpToolDefinition, use: ToolInvocation) -> object:
         client = await self._ready()
         await self._unchanged(client, definition)
         self._definitions.accept(definition.spec)
@@ -192,8 +199,8 @@ class Connection:
             raise self._failed(definition, error) from None
         except Exception as error:  # noqa: BLE001  it was sent, and what came back is no answer
             self._stale.set()
-            raise self._unclear(definition, _why(error)) from None
-        return answer_of(self.name, definition.tool, result)
+            raise self._unclear(definition, _failure_reason(error)) from None
+        return parse_tool_result(self.name, definition.tool, result)
 
     async def _ready(self) -> Client:
         with suppress(TimeoutError):
@@ -204,13 +211,13 @@ class Connection:
             raise ToolFailed(f'The MCP server "{self.name}" is not connected: {why}. Nothing was run.')
         return self._client
 
-    async def _unchanged(self, client: Client, definition: Definition) -> None:
+    async def _unchanged(self, client: Client, definition: McpToolDefinition) -> None:
         """Listed once more right before the call: not every server tells of its changes."""
         try:
             await self._refresh(client)
         except Exception as error:  # noqa: BLE001  whatever it is: it could not be asked, so it is not called
             self._stale.set()
-            said = self._hidden(_why(error))
+            said = self._hidden(_failure_reason(error))
             raise ToolFailed(f'The MCP server "{self.name}" could not be asked: {said}. Nothing was run.') from None
         if definition.spec.sha256 not in {tool.spec.sha256 for tool in self.tools}:
             raise ToolFailed(
@@ -218,14 +225,14 @@ class Connection:
                 "at the tool as it is now, then propose the call again."
             )
 
-    def _failed(self, definition: Definition, error: MCPError) -> ToolFailed:
+    def _failed(self, definition: McpToolDefinition, error: MCPError) -> ToolFailed:
         said = self._hidden(error.message)
-        if error.code in LOST:
+        if error.code in CONNECTION_ERRORS:
             self._stale.set()
             return self._unclear(definition, said)
         return ToolFailed(f'The MCP server "{self.name}" refused {definition.tool}: {said}')
 
-    def _unclear(self, definition: Definition, said: str) -> EffectUnknown:
+    def _unclear(self, definition: McpToolDefinition, said: str) -> EffectUnknown:
         return EffectUnknown(
             f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self._hidden(said)}). It may have run:'
             " look before you call it again."
@@ -234,12 +241,12 @@ class Connection:
     def _hidden(self, text: str) -> str:
         secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
         for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= SHORT:
+            if len(secret) >= MIN_SECRET_LENGTH:
                 text = text.replace(secret, "…")
         return text
 
 
-async def _listed(client: Client) -> Sequence[types.Tool]:
+async def _list_tools(client: Client) -> Sequence[types.Tool]:
     tools: list[types.Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
@@ -251,7 +258,7 @@ async def _listed(client: Client) -> Sequence[types.Tool]:
     return tools
 
 
-def _why(error: BaseException, complaints: Complaints | None = None) -> str:
+def _failure_reason(error: BaseException, complaints: StderrTail | None = None) -> str:
     """The first cause in words; what a child wrote last says more than that it is gone."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 import mcp_types as types
 
-from interlock.config.models import McpServer
+from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.names import fits
+from interlock.core.names import matches_pattern
 
 MAX_NAME = 64  # characters: what providers of models take
 MAX_ABOUT = 4_000
-MARK = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
+MCP_SCHEMA_KEY = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
 
-RELIED_ON = (
+DIGESTED_FIELDS = (
     "name",
     "title",
     "description",
@@ -28,11 +28,11 @@ RELIED_ON = (
     "annotations",
 )  # `_meta` may vary by itself
 
-Check = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if a JSON Schema is wrong
+CheckSchema = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if a JSON Schema is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class McpToolDefinition:
     """`tool` is the server's own name for it."""
 
     tool: str
@@ -40,7 +40,7 @@ class Definition:
     about: str
 
 
-class Definitions:
+class DefinitionHistory:
     """How each tool was defined when it was first seen. One that is defined otherwise since is no read any more,
     whoever called it one, until a call of it was let through as it is defined now.
     """
@@ -50,60 +50,64 @@ class Definitions:
 
     def has(self, spec: ToolSpec) -> bool:
         """Whether the tool was seen, however it was defined."""
-        return identity(spec)[0] in self._known
+        return tool_identity(spec)[0] in self._known
 
     def know(self, spec: ToolSpec, definitions: Collection[str]) -> None:
         """What was known of it before."""
-        self._known.setdefault(identity(spec)[0], set()).update(definitions)
+        self._known.setdefault(tool_identity(spec)[0], set()).update(definitions)
 
     def settled(self, spec: ToolSpec) -> ToolSpec:
-        tool, definition = identity(spec)
+        tool, definition = tool_identity(spec)
         known = self._known.setdefault(tool, {definition})
         return spec if spec.effect != "read" or definition in known else replace(spec, effect="")
 
     def accept(self, spec: ToolSpec) -> bool:
         """False where it was known already."""
-        tool, definition = identity(spec)
+        tool, definition = tool_identity(spec)
         known = self._known.setdefault(tool, set())
         is_new = definition not in known
         known.add(definition)
         return is_new
 
 
-def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
+def make_definition(name: str, server: McpServerSettings, tool: types.Tool, check: CheckSchema) -> McpToolDefinition:
     """Raises InvalidRequest for one that cannot be offered. What a server says of its own effects is not believed."""
     wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return Definition(
-        tool.name, spec_of(name, server, wire, check, tool_name(server.prefix or name, tool.name)), _about(name, tool)
+    return McpToolDefinition(
+        tool.name,
+        make_tool_spec(name, server, wire, check, tool_name(server.prefix or name, tool.name)),
+        _about(name, tool),
     )
 
 
-def spec_of(name: str, server: McpServer, tool: Mapping[str, object], check: Check, known_as: str) -> ToolSpec:
+def make_tool_spec(
+    name: str, server: McpServerSettings, tool: Mapping[str, object], check: CheckSchema, known_as: str
+) -> ToolSpec:
     """`tool` is its definition as the server sends it; whatever a person may have relied on is in the digest."""
-    wire = {key: tool[key] for key in RELIED_ON if tool.get(key) is not None}
+    wire = {key: tool[key] for key in DIGESTED_FIELDS if tool.get(key) is not None}
     own_name = str(tool["name"])
     said: dict[str, object] = {
         "server": name,
         "tool": own_name,
-        "at": _place(server),
+        "at": _server_location(server),
         "origin": digest(canonical([server.command, list(server.args), server.cwd, server.url])),
         "description": str(tool.get("description") or "")[:MAX_ABOUT],
         "annotations": canonical(wire.get("annotations", {})).decode(),
         "sha256": digest(canonical(wire)),
     }
     given = tool.get("inputSchema")
-    schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MARK: said}
+    schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MCP_SCHEMA_KEY: said}
     check(schema)
     return ToolSpec(
         known_as,
-        "read" if named(server.reads, own_name) else "",
+        "read" if matches_any(server.reads, own_name) else "",
         schema,
         describe=_sentence(name, own_name),
-        idempotent=named(server.idempotent, own_name),
+        idempotent=matches_any(server.idempotent, own_name),
     )
 
 
-def says_it_only_reads(tool: Mapping[str, object]) -> bool:
+def claims_read_only(tool: Mapping[str, object]) -> bool:
     """A server's own word; who says at once that it destroys is not believed."""
     hints = tool.get("annotations")
     if not isinstance(hints, Mapping):
@@ -117,33 +121,33 @@ def tool_name(prefix: str, tool: str) -> str:
     return clean if len(clean) <= MAX_NAME else f"{clean[: MAX_NAME - 9]}_{digest(tool.encode())[:8]}"
 
 
-def plain(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """Without characters that a model reads and a person does not see."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
 
 
-def named(patterns: tuple[str, ...], tool: str) -> bool:
-    return any(fits(tool, pattern) for pattern in patterns)
+def matches_any(patterns: tuple[str, ...], tool: str) -> bool:
+    return any(matches_pattern(tool, pattern) for pattern in patterns)
 
 
-def identity(spec: ToolSpec) -> tuple[str, str]:
+def tool_identity(spec: ToolSpec) -> tuple[str, str]:
     """Which tool of which server, and how it is defined."""
-    said = (spec.schema or {}).get(MARK)
+    said = (spec.schema or {}).get(MCP_SCHEMA_KEY)
     if not isinstance(said, Mapping):
         raise TypeError(f"{spec.name} is no tool of an MCP server.")
     return digest(canonical([said["origin"], said["tool"]])), str(said["sha256"])
 
 
-def _place(server: McpServer) -> str:
+def _server_location(server: McpServerSettings) -> str:
     """For people: no arguments, and nothing of an address that could be a secret."""
     return urlsplit(server.url).hostname or "" if server.url else server.command
 
 
 def _sentence(server: str, tool: str) -> str:
-    words = f'Run "{plain(tool)}" of the MCP server "{server}"'
+    words = f'Run "{strip_invisible(tool)}" of the MCP server "{server}"'
     return words.replace("{", "{{").replace("}", "}}")
 
 
 def _about(server: str, tool: types.Tool) -> str:
-    words = plain(tool.description or tool.title or "").strip()[:MAX_ABOUT]
+    words = strip_invisible(tool.description or tool.title or "").strip()[:MAX_ABOUT]
     return f'From the MCP server "{server}", in its own words: {words}' if words else f'From the MCP server "{server}".'

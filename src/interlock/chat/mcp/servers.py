@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 
-from interlock.chat.mcp.connection import Connection, Pace
-from interlock.chat.mcp.definition import Check
+from interlock.chat.mcp.connection import ConnectionTimeouts, McpConnection
+from interlock.chat.mcp.definition import CheckSchema
 from interlock.chat.tool import Tool
-from interlock.config.models import McpServer, is_safe
+from interlock.config.models import McpServerSettings, is_secure_url
 
 
 class McpServers:
@@ -20,15 +20,16 @@ class McpServers:
 
     def __init__(
         self,
-        servers: Mapping[str, McpServer],
-        check: Check,
+        servers: Mapping[str, McpServerSettings],
+        check: CheckSchema,
         tell: Callable[[str], None],
         *,
         taken: Collection[str] = (),
-        pace: Pace | None = None,
+        pace: ConnectionTimeouts | None = None,
     ) -> None:
         self._connections = [
-            Connection(name, server, check, pace or Pace(), self._note) for name, server in servers.items()
+            McpConnection(name, server, check, pace or ConnectionTimeouts(), self._note)
+            for name, server in servers.items()
         ]
         self._taken = frozenset(taken)
         self._tell = tell
@@ -68,7 +69,7 @@ class McpServers:
             f'The MCP server "{each.name}" is reached by plain http: whoever is on the way can read and change it. '
             "Use https."
             for each in self._connections
-            if each.server.url and not is_safe(each.server.url)
+            if each.server.url and not is_secure_url(each.server.url)
         ]
         return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
 
@@ -83,9 +84,9 @@ class McpServers:
                 self._tell(line)
         self._told |= set(found)
 
-    def _named(self, workspace: str) -> Sequence[tuple[Connection, Tool]]:
+    def _named(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
         """The first keeps a name within a workspace, in the order of the configuration."""
-        found: dict[str, tuple[Connection, Tool]] = {}
+        found: dict[str, tuple[McpConnection, Tool]] = {}
         for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:
                 if tool.name not in self._taken:

@@ -15,23 +15,23 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._stream_protocols import ReadStream
 from mcp.shared.message import SessionMessage
 
-from interlock.config.models import McpServer
+from interlock.config.models import McpServerSettings
 
-MAX_COMPLAINTS = 2_000  # characters
+MAX_STDERR = 2_000  # characters
 MAX_EVENT = 8 * 1024 * 1024  # bytes
 CONNECT, READ = 10.0, 300.0  # seconds; a stream of notices may be silent for long
 
 Message = SessionMessage | Exception
 
 
-class Complaints:
+class StderrTail:
     """The last that a child wrote to its standard error."""
 
     def __init__(self) -> None:
         self._kept = b""
 
     def add(self, data: bytes) -> None:
-        self._kept = (self._kept + data)[-MAX_COMPLAINTS:]
+        self._kept = (self._kept + data)[-MAX_STDERR:]
 
     def last(self) -> str:
         """Its last line."""
@@ -40,15 +40,17 @@ class Complaints:
 
 
 @asynccontextmanager
-async def reached(server: McpServer, complaints: Complaints, ended: Callable[[], None]) -> AsyncIterator[Any]:
+async def open_streams(
+    server: McpServerSettings, complaints: StderrTail, ended: Callable[[], None]
+) -> AsyncIterator[Any]:
     """Streams to the server and back; `ended` is called when nothing more can come."""
-    way = _by_address(server) if server.url else _by_command(server, complaints)
+    way = _over_http(server) if server.url else _over_stdio(server, complaints)
     async with way as (read, write):
-        yield Noted(read, ended), write
+        yield EndNotifyingStream(read, ended), write
 
 
 @asynccontextmanager
-async def _by_address(server: McpServer) -> AsyncIterator[Any]:
+async def _over_http(server: McpServerSettings) -> AsyncIterator[Any]:
     timeout = httpx2.Timeout(CONNECT, read=READ)
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, trust_env=False) as client,
@@ -58,17 +60,17 @@ async def _by_address(server: McpServer) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def _by_command(server: McpServer, complaints: Complaints) -> AsyncIterator[Any]:
+async def _over_stdio(server: McpServerSettings, complaints: StderrTail) -> AsyncIterator[Any]:
     parameters = StdioServerParameters(
         command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd or None
     )
-    with _heard(complaints) as errlog:
+    with _stderr_pipe(complaints) as errlog:
         async with stdio_client(parameters, errlog=cast(Any, errlog)) as streams:
             yield streams
 
 
 @contextmanager
-def _heard(complaints: Complaints) -> Iterator[IO[bytes]]:
+def _stderr_pipe(complaints: StderrTail) -> Iterator[IO[bytes]]:
     """A pipe for a child's standard error: it is read, so that the child never has to wait for it."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -91,7 +93,7 @@ def _heard(complaints: Complaints) -> Iterator[IO[bytes]]:
         os.close(reading)
 
 
-class Noted:
+class EndNotifyingStream:
     """A stream that tells when it is at its end: that is how a server that died is missed at once."""
 
     def __init__(self, inner: ReadStream[Message], ended: Callable[[], None]) -> None:
@@ -108,7 +110,7 @@ class Noted:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> Noted:
+    def __aiter__(self) -> EndNotifyingStream:
         return self
 
     async def __anext__(self) -> Message:
@@ -118,7 +120,7 @@ class Noted:
             self._ended()
             raise
 
-    async def __aenter__(self) -> Noted:
+    async def __aenter__(self) -> EndNotifyingStream:
         await self._inner.__aenter__()
         return self
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interlock.chat.tool import Kit, Tool, Use, schema
-from interlock.core.call import MAX_WORDS, QUESTION, ToolSpec
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL, ToolSpec
 from interlock.core.errors import ToolFailed
 
 MAX_CHOICES = 100
@@ -26,11 +26,11 @@ Asking people
   Never use a question to get approval for a call; make the call, and people are asked about it."""
 
 SPEC = ToolSpec(
-    QUESTION,
+    QUESTION_TOOL,
     "read",
-    schema(
+    object_schema(
         "question",
-        question={"type": "string", "minLength": 1, "maxLength": MAX_WORDS},
+        question={"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
         choices={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_CHOICES},
         schema={"type": "object", "description": "A JSON Schema that the answer has to fit."},
     ),
@@ -39,10 +39,10 @@ SPEC = ToolSpec(
 )
 
 
-def reads(kit: Kit) -> Sequence[Tool]:
-    return (Tool(SPEC, ABOUT, _never),)
+def reads(kit: ToolContext) -> Sequence[Tool]:
+    return (Tool(SPEC, ABOUT, _refuse_to_run),)
 
 
-async def _never(use: Use) -> object:
+async def _refuse_to_run(use: ToolInvocation) -> object:
     """Nobody can run a question: whoever gets here has let a call through that waits for a person."""
     raise ToolFailed("A question is answered by a person, and nobody has answered it.")

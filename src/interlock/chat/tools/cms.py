@@ -8,48 +8,58 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypedDict, cast
 
-from interlock.chat.record_tools import changing, difference, find, missing, named, reading, take, text, texts
-from interlock.chat.tool import Kit, Tool, schema
+from interlock.chat.record_tools import (
+    find_in_transaction,
+    find_record,
+    missing_record,
+    quote_names,
+    read_tool,
+    record_diff,
+    text_argument,
+    text_arguments,
+    write_tool,
+)
+from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.ports import Record, Records, Shelf
-from interlock.presenters.text import counted
+from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
+from interlock.presenters.text import pluralize
 
 POST, PAGE, IMAGE = "post", "page", "image"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"
 SLUG = {"type": "string", "minLength": 1, "maxLength": 200}
-MANY = {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 50, "uniqueItems": True}
+SLUGS = {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 50, "uniqueItems": True}
 STATUS = {"type": "string", "enum": ["draft", "published", "archived"]}
 CONFIRMED = {"type": "boolean", "description": "Set it once the user has said yes; it counts only together with that."}
 _LINK = re.compile(r"\]\((/[^)\s#?]*)")  # of Markdown, to another place of the same site
 
 
-class Post(TypedDict):
+class CmsPost(TypedDict):
     title: str
     status: str
     body: str
 
 
-class Section(TypedDict):
+class CmsSection(TypedDict):
     id: str
     heading: str
     body: str
 
 
-class Page(TypedDict):
+class CmsPage(TypedDict):
     title: str
-    sections: list[Section]
+    sections: list[CmsSection]
 
 
-class Image(TypedDict):
+class CmsImage(TypedDict):
     name: str
     alt: str
 
 
-def reads(kit: Kit) -> Sequence[Tool]:
-    one = schema("slug", slug=SLUG)
-    add = partial(reading, kit.records)
+def reads(kit: ToolContext) -> Sequence[Tool]:
+    one = object_schema("slug", slug=SLUG)
+    add = partial(read_tool, kit.records)
     return (
-        add(POSTS, "Lists the posts, those of one status or all.", _list_posts, schema(status=STATUS)),
+        add(POSTS, "Lists the posts, those of one status or all.", _list_posts, object_schema(status=STATUS)),
         add("cms_read_post", "Reads one post.", _read_post, one),
         add(PAGES, "Lists the pages.", _list_pages),
         add("cms_read_page", "Reads one page with all its sections.", _read_page, one),
@@ -57,16 +67,16 @@ def reads(kit: Kit) -> Sequence[Tool]:
     )
 
 
-def writes(kit: Kit) -> Sequence[Tool]:
-    return (*_about_posts(partial(changing, kit.records)), *_about_pages(partial(changing, kit.records)))
+def writes(kit: ToolContext) -> Sequence[Tool]:
+    return (*_post_tools(partial(write_tool, kit.records)), *_page_tools(partial(write_tool, kit.records)))
 
 
-def _about_posts(add: Callable[..., Tool]) -> Sequence[Tool]:
-    post, image = schema("slug", slug=SLUG), schema("id", id=SLUG)
+def _post_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    post, image = object_schema("slug", slug=SLUG), object_schema("id", id=SLUG)
     publish = ToolSpec("cms_publish_post", "write", post, "Publish post {slug!r}")
     archive = ToolSpec("cms_archive_post", "write", post, "Archive post {slug!r}: it is then no longer on the site")
-    delete = _deletion("cms_delete_post", post, "Permanently delete post {slug!r}? This cannot be undone.")
-    remove = _deletion("cms_delete_image", image, "Permanently delete image {id!r}? This cannot be undone.")
+    delete = _deletion_spec("cms_delete_post", post, "Permanently delete post {slug!r}? This cannot be undone.")
+    remove = _deletion_spec("cms_delete_image", image, "Permanently delete image {id!r}? This cannot be undone.")
     return (
         add(publish, "Publishes a post: everybody can read it then.", _publish, _show_publish),
         add(archive, "Takes a post off the site and keeps it.", _archive, _show_archive),
@@ -75,34 +85,37 @@ def _about_posts(add: Callable[..., Tool]) -> Sequence[Tool]:
     )
 
 
-def _about_pages(add: Callable[..., Tool]) -> Sequence[Tool]:
+def _page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     """The user is asked about these in the conversation."""
-    page, pages = schema("slug", slug=SLUG, confirmed=CONFIRMED), schema("slugs", slugs=MANY, confirmed=CONFIRMED)
-    section = schema("page section", page=SLUG, section=SLUG, confirmed=CONFIRMED)
-    sections = schema("page sections", page=SLUG, sections=MANY, confirmed=CONFIRMED)
+    page, pages = (
+        object_schema("slug", slug=SLUG, confirmed=CONFIRMED),
+        object_schema("slugs", slugs=SLUGS, confirmed=CONFIRMED),
+    )
+    section = object_schema("page section", page=SLUG, section=SLUG, confirmed=CONFIRMED)
+    sections = object_schema("page sections", page=SLUG, sections=SLUGS, confirmed=CONFIRMED)
     delete_page = "Permanently delete page {slug!r}? This cannot be undone."
     delete_section = "Permanently delete section {section!r} of page {page!r}? This cannot be undone."
     return (
         add(
-            _deletion("cms_delete_page", page, delete_page, "chat"),
+            _deletion_spec("cms_delete_page", page, delete_page, "chat"),
             "Deletes a page with all its sections for ever.",
             _delete_page,
             _show_page,
         ),
         add(
-            _deletion("cms_delete_pages", pages, _say_pages, "chat"),
+            _deletion_spec("cms_delete_pages", pages, _describe_delete_pages, "chat"),
             "Deletes several pages for ever: all of them, or none if one is not there.",
             _delete_pages,
             _show_pages,
         ),
         add(
-            _deletion("cms_delete_section", section, delete_section, "chat"),
+            _deletion_spec("cms_delete_section", section, delete_section, "chat"),
             "Deletes a section of a page for ever; `section` is its id.",
             _delete_section,
             _show_section,
         ),
         add(
-            _deletion("cms_delete_sections", sections, _say_sections, "chat"),
+            _deletion_spec("cms_delete_sections", sections, _describe_delete_sections, "chat"),
             "Deletes several sections of a page for ever, by their ids: all of them, or none if one is not there.",
             _delete_sections,
             _show_sections,
@@ -110,100 +123,102 @@ def _about_pages(add: Callable[..., Tool]) -> Sequence[Tool]:
     )
 
 
-def _deletion(
+def _deletion_spec(
     name: str, takes: Mapping[str, object], describe: str | Callable[[Args], str], confirm: str = ""
 ) -> ToolSpec:
     return ToolSpec(name, "destructive", takes, describe, confirm=confirm)
 
 
-def _say_pages(args: Args) -> str:
-    return f"Permanently delete pages {named(args['slugs'])}? This cannot be undone."
+def _describe_delete_pages(args: Args) -> str:
+    return f"Permanently delete pages {quote_names(args['slugs'])}? This cannot be undone."
 
 
-def _say_sections(args: Args) -> str:
-    return f"Permanently delete sections {named(args['sections'])} of page {args['page']!r}? This cannot be undone."
+def _describe_delete_sections(args: Args) -> str:
+    return (
+        f"Permanently delete sections {quote_names(args['sections'])} of page {args['page']!r}? This cannot be undone."
+    )
 
 
 # What is read
 
 
-async def _list_posts(records: Records, args: Args) -> object:
+async def _list_posts(records: ToolItemStore, args: Args) -> object:
     wanted = args.get("status")
     lines = [_post_line(record) for record in await records.list(POST)]
     return {"posts": [line for line in lines if wanted in (None, line["status"])]}
 
 
-async def _read_post(records: Records, args: Args) -> object:
-    record = await find(records, POST, text(args, "slug"), POSTS)
+async def _read_post(records: ToolItemStore, args: Args) -> object:
+    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
     return {"slug": record.id, **record.body}
 
 
-async def _list_pages(records: Records, _: Args) -> object:
+async def _list_pages(records: ToolItemStore, _: Args) -> object:
     return {"pages": [_page_line(record) for record in await records.list(PAGE)]}
 
 
-async def _read_page(records: Records, args: Args) -> object:
-    record = await find(records, PAGE, text(args, "slug"), PAGES)
+async def _read_page(records: ToolItemStore, args: Args) -> object:
+    record = await find_record(records, PAGE, text_argument(args, "slug"), PAGES)
     return {"slug": record.id, **record.body}
 
 
-async def _list_images(records: Records, _: Args) -> object:
+async def _list_images(records: ToolItemStore, _: Args) -> object:
     links = await _links(records)
-    images = [(record, cast(Image, record.body)) for record in await records.list(IMAGE)]
+    images = [(record, cast(CmsImage, record.body)) for record in await records.list(IMAGE)]
     return {"images": [{"id": record.id, **image, "used_in": links.get(_file(image), [])} for record, image in images]}
 
 
 # What is changed
 
 
-def _publish(shelf: Shelf, args: Args) -> object:
+def _publish(shelf: ToolItemTransaction, args: Args) -> object:
     return _set_status(shelf, args, "published")
 
 
-def _archive(shelf: Shelf, args: Args) -> object:
+def _archive(shelf: ToolItemTransaction, args: Args) -> object:
     return _set_status(shelf, args, "archived")
 
 
-def _set_status(shelf: Shelf, args: Args, status: str) -> object:
-    record = take(shelf, POST, text(args, "slug"), POSTS)
+def _set_status(shelf: ToolItemTransaction, args: Args, status: str) -> object:
+    record = find_in_transaction(shelf, POST, text_argument(args, "slug"), POSTS)
     shelf.put(POST, record.id, {**record.body, "status": status})
     return {"slug": record.id, "title": record.body["title"], "status": status, "before": record.body["status"]}
 
 
-def _delete_post(shelf: Shelf, args: Args) -> object:
-    record = take(shelf, POST, text(args, "slug"), POSTS)
+def _delete_post(shelf: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(shelf, POST, text_argument(args, "slug"), POSTS)
     shelf.delete(POST, record.id)
     return {**_post_line(record), "status": "deleted"}
 
 
-def _delete_image(shelf: Shelf, args: Args) -> object:
-    record = take(shelf, IMAGE, text(args, "id"), IMAGES)
+def _delete_image(shelf: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(shelf, IMAGE, text_argument(args, "id"), IMAGES)
     shelf.delete(IMAGE, record.id)
     return {"id": record.id, "name": record.body["name"], "status": "deleted"}
 
 
-def _delete_page(shelf: Shelf, args: Args) -> object:
-    record = take(shelf, PAGE, text(args, "slug"), PAGES)
+def _delete_page(shelf: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(shelf, PAGE, text_argument(args, "slug"), PAGES)
     shelf.delete(PAGE, record.id)
     return {**_page_line(record), "status": "deleted"}
 
 
-def _delete_pages(shelf: Shelf, args: Args) -> object:
-    return {"deleted": [_delete_page(shelf, {"slug": slug}) for slug in texts(args, "slugs")]}
+def _delete_pages(shelf: ToolItemTransaction, args: Args) -> object:
+    return {"deleted": [_delete_page(shelf, {"slug": slug}) for slug in text_arguments(args, "slugs")]}
 
 
-def _delete_section(shelf: Shelf, args: Args) -> object:
-    return _without(shelf, args, [text(args, "section")])
+def _delete_section(shelf: ToolItemTransaction, args: Args) -> object:
+    return _remove_sections(shelf, args, [text_argument(args, "section")])
 
 
-def _delete_sections(shelf: Shelf, args: Args) -> object:
-    return _without(shelf, args, texts(args, "sections"))
+def _delete_sections(shelf: ToolItemTransaction, args: Args) -> object:
+    return _remove_sections(shelf, args, text_arguments(args, "sections"))
 
 
-def _without(shelf: Shelf, args: Args, ids: Sequence[str]) -> object:
-    record = take(shelf, PAGE, text(args, "page"), PAGES)
+def _remove_sections(shelf: ToolItemTransaction, args: Args, ids: Sequence[str]) -> object:
+    record = find_in_transaction(shelf, PAGE, text_argument(args, "page"), PAGES)
     gone = _sections(record, ids)
-    left = [section for section in cast(Page, record.body)["sections"] if section["id"] not in ids]
+    left = [section for section in cast(CmsPage, record.body)["sections"] if section["id"] not in ids]
     shelf.put(PAGE, record.id, {**record.body, "sections": left})
     deleted = [{"id": section["id"], "heading": section["heading"]} for section in gone]
     return {"page": record.id, "title": record.body["title"], "deleted": deleted, "sections": len(left)}
@@ -212,69 +227,69 @@ def _without(shelf: Shelf, args: Args, ids: Sequence[str]) -> object:
 # What people are shown before
 
 
-async def _show_publish(records: Records, args: Args) -> str:
+async def _show_publish(records: ToolItemStore, args: Args) -> str:
     return await _show_status(records, args, "published")
 
 
-async def _show_archive(records: Records, args: Args) -> str:
+async def _show_archive(records: ToolItemStore, args: Args) -> str:
     return await _show_status(records, args, "archived")
 
 
-async def _show_status(records: Records, args: Args, status: str) -> str:
-    record = await find(records, POST, text(args, "slug"), POSTS)
+async def _show_status(records: ToolItemStore, args: Args, status: str) -> str:
+    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
     line = _post_line(record)
-    return difference(line, {**line, "status": status})
+    return record_diff(line, {**line, "status": status})
 
 
-async def _show_post(records: Records, args: Args) -> str:
-    record = await find(records, POST, text(args, "slug"), POSTS)
-    post = cast(Post, record.body)
-    what = f"Post {record.id!r}, titled {post['title']!r}, {post['status']}, {_words(post['body'])}."
-    return f"{what}\n{_linked(await _links(records), f'/posts/{record.id}', _place(POST, record))}"
+async def _show_post(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
+    post = cast(CmsPost, record.body)
+    what = f"Post {record.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
+    return f"{what}\n{_inbound_links_text(await _links(records), f'/posts/{record.id}', _record_label(POST, record))}"
 
 
-async def _show_image(records: Records, args: Args) -> str:
-    record = await find(records, IMAGE, text(args, "id"), IMAGES)
-    image = cast(Image, record.body)
+async def _show_image(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, IMAGE, text_argument(args, "id"), IMAGES)
+    image = cast(CmsImage, record.body)
     places = (await _links(records)).get(_file(image), [])
     what = f"Image {record.id!r}, file {image['name']!r}, showing {image['alt']!r}."
     return f"{what}\n{f'Used in {_row(places)}: it would be missing there.' if places else 'Used nowhere.'}"
 
 
-async def _show_page(records: Records, args: Args) -> str:
-    return await _show_pages(records, {"slugs": [text(args, "slug")]})
+async def _show_page(records: ToolItemStore, args: Args) -> str:
+    return await _show_pages(records, {"slugs": [text_argument(args, "slug")]})
 
 
-async def _show_pages(records: Records, args: Args) -> str:
-    pages = [await find(records, PAGE, slug, PAGES) for slug in texts(args, "slugs")]
+async def _show_pages(records: ToolItemStore, args: Args) -> str:
+    pages = [await find_record(records, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
     links = await _links(records)
-    return "\n\n".join(_page_shown(record, links) for record in pages)
+    return "\n\n".join(_page_preview(record, links) for record in pages)
 
 
-async def _show_section(records: Records, args: Args) -> str:
-    return await _show_sections(records, {"page": args["page"], "sections": [text(args, "section")]})
+async def _show_section(records: ToolItemStore, args: Args) -> str:
+    return await _show_sections(records, {"page": args["page"], "sections": [text_argument(args, "section")]})
 
 
-async def _show_sections(records: Records, args: Args) -> str:
-    record = await find(records, PAGE, text(args, "page"), PAGES)
-    page, gone = cast(Page, record.body), _sections(record, texts(args, "sections"))
-    left = counted(len(page["sections"]) - len(gone), "section", "sections")
+async def _show_sections(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, PAGE, text_argument(args, "page"), PAGES)
+    page, gone = cast(CmsPage, record.body), _sections(record, text_arguments(args, "sections"))
+    left = pluralize(len(page["sections"]) - len(gone), "section", "sections")
     return "\n".join([f"Of page {record.id!r}, titled {page['title']!r}, which keeps {left}:", *map(_line, gone)])
 
 
-def _page_shown(record: Record, links: Mapping[str, list[str]]) -> str:
-    page = cast(Page, record.body)
+def _page_preview(record: ToolItem, links: Mapping[str, list[str]]) -> str:
+    page = cast(CmsPage, record.body)
     sections = page["sections"]
-    size = f"{counted(len(sections), 'section', 'sections')}, {_words(*(each['body'] for each in sections))}"
-    linked = _linked(links, f"/{record.id}", _place(PAGE, record))
+    size = f"{pluralize(len(sections), 'section', 'sections')}, {_word_count(*(each['body'] for each in sections))}"
+    linked = _inbound_links_text(links, f"/{record.id}", _record_label(PAGE, record))
     return "\n".join([f"Page {record.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), linked])
 
 
-def _line(section: Section) -> str:
-    return f"- {section['id']!r}: {section['heading']!r}, {_words(section['body'])}"
+def _line(section: CmsSection) -> str:
+    return f"- {section['id']!r}: {section['heading']!r}, {_word_count(section['body'])}"
 
 
-def _linked(links: Mapping[str, list[str]], path: str, own: str) -> str:
+def _inbound_links_text(links: Mapping[str, list[str]], path: str, own: str) -> str:
     places = [place for place in links.get(path, []) if place != own]
     return f"Linked from {_row(places)}: these links would lead nowhere." if places else "Nothing links to it."
 
@@ -282,42 +297,42 @@ def _linked(links: Mapping[str, list[str]], path: str, own: str) -> str:
 # What is known of a record
 
 
-def _post_line(record: Record) -> dict[str, object]:
-    post = cast(Post, record.body)
+def _post_line(record: ToolItem) -> dict[str, object]:
+    post = cast(CmsPost, record.body)
     return {"slug": record.id, "title": post["title"], "status": post["status"], "words": len(post["body"].split())}
 
 
-def _page_line(record: Record) -> dict[str, object]:
-    page = cast(Page, record.body)
+def _page_line(record: ToolItem) -> dict[str, object]:
+    page = cast(CmsPage, record.body)
     return {"slug": record.id, "title": page["title"], "sections": len(page["sections"])}
 
 
-def _sections(record: Record, ids: Sequence[str]) -> list[Section]:
-    known = {section["id"]: section for section in cast(Page, record.body)["sections"]}
+def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
+    known = {section["id"]: section for section in cast(CmsPage, record.body)["sections"]}
     for section_id in ids:
         if section_id not in known:
-            raise missing("section", section_id, known, "cms_read_page", f" on page {record.id!r}")
+            raise missing_record("section", section_id, known, "cms_read_page", f" on page {record.id!r}")
     return [known[section_id] for section_id in ids]
 
 
-async def _links(records: Records) -> Mapping[str, list[str]]:
+async def _links(records: ToolItemStore) -> Mapping[str, list[str]]:
     """Which posts and pages lead to a path of the site, or show the image that lies there."""
     found: dict[str, list[str]] = defaultdict(list)
     for record in await records.list(POST):
-        for path in sorted(set(_LINK.findall(cast(Post, record.body)["body"]))):
-            found[path].append(_place(POST, record))
+        for path in sorted(set(_LINK.findall(cast(CmsPost, record.body)["body"]))):
+            found[path].append(_record_label(POST, record))
     for record in await records.list(PAGE):
-        whole = "\n".join(section["body"] for section in cast(Page, record.body)["sections"])
+        whole = "\n".join(section["body"] for section in cast(CmsPage, record.body)["sections"])
         for path in sorted(set(_LINK.findall(whole))):
-            found[path].append(_place(PAGE, record))
+            found[path].append(_record_label(PAGE, record))
     return found
 
 
-def _place(kind: str, record: Record) -> str:
+def _record_label(kind: str, record: ToolItem) -> str:
     return f"{kind} {record.id!r}"
 
 
-def _file(image: Image) -> str:
+def _file(image: CmsImage) -> str:
     return f"/images/{image['name']}"
 
 
@@ -325,5 +340,5 @@ def _row(places: Sequence[str]) -> str:
     return ", ".join(places)
 
 
-def _words(*bodies: str) -> str:
-    return counted(sum(len(body.split()) for body in bodies), "word", "words")
+def _word_count(*bodies: str) -> str:
+    return pluralize(sum(len(body.split()) for body in bodies), "word", "words")

@@ -8,15 +8,22 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypedDict, cast
 
-from interlock.chat.record_tools import changing, difference, find, reading, take, text
-from interlock.chat.tool import Kit, Tool, schema
+from interlock.chat.record_tools import (
+    find_in_transaction,
+    find_record,
+    read_tool,
+    record_diff,
+    text_argument,
+    write_tool,
+)
+from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.ports import Record, Records, Shelf
+from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 
 OBJECTIVE, KEY_RESULT, COUNT = "objective", "key_result", "okr_count"
 PREFIXES = {OBJECTIVE: "O", KEY_RESULT: "KR"}
 CHANGEABLE = ("title", "description", "status", "current", "target")
-LIST = "okr_list_objectives"
+LIST_TOOL = "okr_list_objectives"
 TITLE = {"type": "string", "minLength": 1, "maxLength": 300}
 ID = {"type": "string", "minLength": 1, "maxLength": 50}
 DESCRIPTION = {"type": "string", "maxLength": 5_000}
@@ -41,38 +48,38 @@ class KeyResult(TypedDict):
     unit: str
 
 
-def reads(kit: Kit) -> Sequence[Tool]:
+def reads(kit: ToolContext) -> Sequence[Tool]:
     about = "Lists the objectives with their key results, those of one quarter or all."
-    return (reading(kit.records, LIST, about, _list_objectives, schema(quarter=QUARTER)),)
+    return (read_tool(kit.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER)),)
 
 
-def writes(kit: Kit) -> Sequence[Tool]:
-    add = partial(changing, kit.records)
-    objective = schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
-    key_result = schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)
-    new_objective = schema("id", id=ID, title=TITLE, description=DESCRIPTION, status=STATUS)
-    new_key_result = schema("id", id=ID, title=TITLE, current=NUMBER, target=NUMBER)
+def writes(kit: ToolContext) -> Sequence[Tool]:
+    add = partial(write_tool, kit.records)
+    objective = object_schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
+    key_result = object_schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)
+    new_objective = object_schema("id", id=ID, title=TITLE, description=DESCRIPTION, status=STATUS)
+    new_key_result = object_schema("id", id=ID, title=TITLE, current=NUMBER, target=NUMBER)
     return (
         add(
-            ToolSpec("okr_create_objective", "write", objective, _say_objective),
+            ToolSpec("okr_create_objective", "write", objective, _describe_objective),
             "Creates an objective, for the current quarter unless another is named.",
             _create_objective,
             _show_objective,
         ),
         add(
-            ToolSpec("okr_update_objective", "write", _changes(new_objective), _say_update),
+            ToolSpec("okr_update_objective", "write", _require_change(new_objective), _describe_objective_update),
             "Changes what is given of an objective, such as its status.",
             _update_objective,
             _show_objective_update,
         ),
         add(
-            ToolSpec("okr_create_key_result", "write", key_result, _say_key_result),
+            ToolSpec("okr_create_key_result", "write", key_result, _describe_key_result),
             "Adds a key result to an objective; it begins at 0.",
             _create_key_result,
             _show_key_result,
         ),
         add(
-            ToolSpec("okr_update_key_result", "write", _changes(new_key_result), _say_key_result_update),
+            ToolSpec("okr_update_key_result", "write", _require_change(new_key_result), _describe_key_result_update),
             "Changes what is given of a key result, such as how far it is.",
             _update_key_result,
             _show_key_result_update,
@@ -80,7 +87,7 @@ def writes(kit: Kit) -> Sequence[Tool]:
     )
 
 
-def _changes(takes: Mapping[str, object]) -> Mapping[str, object]:
+def _require_change(takes: Mapping[str, object]) -> Mapping[str, object]:
     """Nobody is asked about a change of nothing."""
     return {**takes, "minProperties": 2}
 
@@ -88,52 +95,52 @@ def _changes(takes: Mapping[str, object]) -> Mapping[str, object]:
 # The sentences
 
 
-def _say_objective(args: Args) -> str:
+def _describe_objective(args: Args) -> str:
     described = f", described as {args['description']!r}" if args.get("description") else ""
     quarter = f"{args['quarter']}" if args.get("quarter") else "the current quarter"
     return f"Create objective {args['title']!r} for {quarter}{described}"
 
 
-def _say_key_result(args: Args) -> str:
+def _describe_key_result(args: Args) -> str:
     unit = f" {args['unit']}" if args.get("unit") else ""
     return (
         f"Add key result {args['title']!r} to objective {args['objective_id']!r}, with {args['target']}{unit} as target"
     )
 
 
-def _say_update(args: Args) -> str:
-    return f"Update objective {args['id']!r}: {_said(args)}"
+def _describe_objective_update(args: Args) -> str:
+    return f"Update objective {args['id']!r}: {_describe_changes(args)}"
 
 
-def _say_key_result_update(args: Args) -> str:
-    return f"Update key result {args['id']!r}: {_said(args)}"
+def _describe_key_result_update(args: Args) -> str:
+    return f"Update key result {args['id']!r}: {_describe_changes(args)}"
 
 
-def _said(args: Args) -> str:
+def _describe_changes(args: Args) -> str:
     return ", ".join(f"{name} to {value!r}" for name, value in args.items() if name != "id")
 
 
 # What is read
 
 
-async def _list_objectives(records: Records, args: Args) -> object:
+async def _list_objectives(records: ToolItemStore, args: Args) -> object:
     wanted = args.get("quarter")
-    results: dict[str, list[Record]] = defaultdict(list)
-    for record in _in_order(await records.list(KEY_RESULT)):
+    results: dict[str, list[ToolItem]] = defaultdict(list)
+    for record in _sort_by_id(await records.list(KEY_RESULT)):
         results[cast(KeyResult, record.body)["objective_id"]].append(record)
-    found = [_whole(record, results[record.id]) for record in _in_order(await records.list(OBJECTIVE))]
+    found = [_objective_json(record, results[record.id]) for record in _sort_by_id(await records.list(OBJECTIVE))]
     return {"objectives": [each for each in found if wanted in (None, each["quarter"])]}
 
 
-def _in_order(records: Sequence[Record]) -> Sequence[Record]:
+def _sort_by_id(records: Sequence[ToolItem]) -> Sequence[ToolItem]:
     return sorted(records, key=lambda record: (len(record.id), record.id))  # O-2 before O-10
 
 
-def _whole(record: Record, results: Sequence[Record]) -> dict[str, object]:
-    return {"id": record.id, **record.body, "key_results": [_with_progress(result) for result in results]}
+def _objective_json(record: ToolItem, results: Sequence[ToolItem]) -> dict[str, object]:
+    return {"id": record.id, **record.body, "key_results": [_key_result_json(result) for result in results]}
 
 
-def _with_progress(record: Record) -> dict[str, object]:
+def _key_result_json(record: ToolItem) -> dict[str, object]:
     body = {name: value for name, value in record.body.items() if name != "objective_id"}
     return {"id": record.id, **body, "percent": _percent(cast(KeyResult, record.body))}
 
@@ -146,56 +153,56 @@ def _percent(result: KeyResult) -> int | None:
 # What is changed
 
 
-def _create_objective(shelf: Shelf, args: Args) -> object:
-    objective = _new_objective(args, quarter_of(shelf.now))
+def _create_objective(shelf: ToolItemTransaction, args: Args) -> object:
+    objective = _new_objective(args, quarter_name(shelf.now))
     record_id = _new_id(shelf, OBJECTIVE)
     shelf.put(OBJECTIVE, record_id, objective)
     return {"id": record_id, **objective}
 
 
-def _update_objective(shelf: Shelf, args: Args) -> object:
+def _update_objective(shelf: ToolItemTransaction, args: Args) -> object:
     return _update(shelf, OBJECTIVE, args)
 
 
-def _create_key_result(shelf: Shelf, args: Args) -> object:
-    take(shelf, OBJECTIVE, text(args, "objective_id"), LIST)
+def _create_key_result(shelf: ToolItemTransaction, args: Args) -> object:
+    find_in_transaction(shelf, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
     result = _new_key_result(args)
     record_id = _new_id(shelf, KEY_RESULT)
     shelf.put(KEY_RESULT, record_id, result)
     return {"id": record_id, **result}
 
 
-def _update_key_result(shelf: Shelf, args: Args) -> object:
+def _update_key_result(shelf: ToolItemTransaction, args: Args) -> object:
     return _update(shelf, KEY_RESULT, args)
 
 
-def _update(shelf: Shelf, kind: str, args: Args) -> object:
-    record = take(shelf, kind, text(args, "id"), LIST)
-    new = _updated(record, args)
+def _update(shelf: ToolItemTransaction, kind: str, args: Args) -> object:
+    record = find_in_transaction(shelf, kind, text_argument(args, "id"), LIST_TOOL)
+    new = _updated_body(record, args)
     shelf.put(kind, record.id, new)
     return {"id": record.id, **new, "updated": [name for name in new if new[name] != record.body[name]]}
 
 
-def _updated(record: Record, args: Args) -> dict[str, object]:
+def _updated_body(record: ToolItem, args: Args) -> dict[str, object]:
     return {**record.body, **{name: args[name] for name in CHANGEABLE if name in args and name in record.body}}
 
 
 def _new_objective(args: Args, quarter: str) -> Objective:
     described, chosen = str(args.get("description") or ""), str(args.get("quarter") or quarter)
-    return {"title": text(args, "title"), "description": described, "quarter": chosen, "status": "on_track"}
+    return {"title": text_argument(args, "title"), "description": described, "quarter": chosen, "status": "on_track"}
 
 
 def _new_key_result(args: Args) -> KeyResult:
     return {
-        "objective_id": text(args, "objective_id"),
-        "title": text(args, "title"),
+        "objective_id": text_argument(args, "objective_id"),
+        "title": text_argument(args, "title"),
         "current": 0,
         "target": cast(float, args["target"]),
         "unit": str(args.get("unit") or ""),
     }
 
 
-def _new_id(shelf: Shelf, kind: str) -> str:
+def _new_id(shelf: ToolItemTransaction, kind: str) -> str:
     """O-1, O-2, …: short enough for people to say, and never given twice."""
     last = shelf.get(COUNT, kind)
     number = cast(int, last.body["last"]) + 1 if last else 1
@@ -205,7 +212,7 @@ def _new_id(shelf: Shelf, kind: str) -> str:
     return f"{PREFIXES[kind]}-{number}"
 
 
-def quarter_of(now: int) -> str:
+def quarter_name(now: int) -> str:
     day = datetime.fromtimestamp(now / 1000, UTC)
     return f"{day.year}-Q{(day.month + 2) // 3}"
 
@@ -213,23 +220,23 @@ def quarter_of(now: int) -> str:
 # What people are shown before
 
 
-async def _show_objective(_: Records, args: Args) -> str:
-    return difference({}, _new_objective(args, "the current one"))
+async def _show_objective(_: ToolItemStore, args: Args) -> str:
+    return record_diff({}, _new_objective(args, "the current one"))
 
 
-async def _show_objective_update(records: Records, args: Args) -> str:
-    record = await find(records, OBJECTIVE, text(args, "id"), LIST)
-    return difference(record.body, _updated(record, args))
+async def _show_objective_update(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    return record_diff(record.body, _updated_body(record, args))
 
 
-async def _show_key_result(records: Records, args: Args) -> str:
-    objective = await find(records, OBJECTIVE, text(args, "objective_id"), LIST)
-    added = difference({}, _new_key_result(args))
+async def _show_key_result(records: ToolItemStore, args: Args) -> str:
+    objective = await find_record(records, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
+    added = record_diff({}, _new_key_result(args))
     return f"Of objective {objective.id!r}, {objective.body['title']!r}:\n{added}"
 
 
-async def _show_key_result_update(records: Records, args: Args) -> str:
-    record = await find(records, KEY_RESULT, text(args, "id"), LIST)
+async def _show_key_result_update(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
     objective = await records.get(OBJECTIVE, cast(KeyResult, record.body)["objective_id"])
     of = f"Of objective {objective.id!r}, {objective.body['title']!r}:\n" if objective else ""
-    return f"{of}{difference(record.body, _updated(record, args))}"
+    return f"{of}{record_diff(record.body, _updated_body(record, args))}"

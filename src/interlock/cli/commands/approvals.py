@@ -12,25 +12,25 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from interlock.cli.approval_lookup import sweep, view_of
-from interlock.cli.cards import card_of, styled_risk, styled_status, time_left, votes_of
+from interlock.cli.approval_lookup import find_approval_view, sweep_if_writable
+from interlock.cli.cards import render_card, styled_risk, styled_status, time_left, votes_text
 from interlock.cli.commands import decide as deciding
-from interlock.cli.context import ApprovalId, Desk, User, command, kept
-from interlock.cli.output import nearest, print_json, say, short, short_id, show, span, table
+from interlock.cli.context import ApprovalId, CommandContext, User, command, open_database
+from interlock.cli.output import did_you_mean, duration_text, print_json, say, short_id, shorten, show, table
 from interlock.core.approval.approval import STATUSES
-from interlock.core.canonical import parse
-from interlock.core.card import risk_of, visible
+from interlock.core.canonical import parse_json
+from interlock.core.card import risk_level, visible
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
-from interlock.core.ports import Page, Query
-from interlock.presenters.approval import item_json, sentence_of, view_json
+from interlock.core.ports import ApprovalPage, ApprovalQuery
+from interlock.presenters.approval import approval_item_json, approval_json, approval_sentence
 from interlock.runtime.durations import parse_duration
 
-HEADS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
+COLUMNS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
 NOTHING = "There is nothing to show."
-MOST_TURNS = 10
-SPARE = ("AGENT", "AGE", "TOOL", "VOTES", "LEFT")
+MAX_PAGES = 10
+OPTIONAL_COLUMNS = ("AGENT", "AGE", "TOOL", "VOTES", "LEFT")
 
 app = typer.Typer()
 
@@ -56,9 +56,9 @@ Since = Annotated[str, typer.Option(metavar="TIME", help="Made since then: 7d, 2
 Until = Annotated[str, typer.Option(metavar="TIME", help="Made before then.")]
 
 
-@command(app, kept, "list")
+@command(app, open_database, "list")
 async def list_approvals(
-    desk: Desk,
+    desk: CommandContext,
     *,
     status: Status = None,
     search: Search = "",
@@ -74,72 +74,72 @@ async def list_approvals(
     cursor: Annotated[str, typer.Option(help="Where the page before ended.")] = "",
 ) -> None:
     """What waits for a decision, the most urgent first; or whatever is searched for, the newest first."""
-    given = Given(search, person, arg or (), since, until)
+    given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
-    await sweep(desk)
+    await sweep_if_writable(desk)
     query = replace(given.query(wanted, desk.now()), tool=tool, agent=agent, thread_id=thread, run_id=run)
-    page = await _filled(desk, replace(query, cursor=cursor, limit=limit))
+    page = await _fill_page(desk, replace(query, cursor=cursor, limit=limit))
     now = desk.now()
     if desk.json:
-        items = [item_json(stored, now) for stored in page.items]
+        items = [approval_item_json(stored, now) for stored in page.items]
         print_json({"items": items, "next": page.next, "behind": page.behind})
         return
     if page.items:
-        show(listed(page.items, now))
+        show(approvals_table(page.items, now))
     else:
-        say(_nothing(query))
+        say(_nothing_found(query))
     if page.next:
         say(f"There is more: --cursor {page.next}", style="dim")
     if page.behind:
         say("Not everything can be searched yet; newer approvals may be missing. Try again in a moment.", style="dim")
 
 
-async def _filled(desk: Desk, query: Query) -> Page:
+async def _fill_page(desk: CommandContext, query: ApprovalQuery) -> ApprovalPage:
     """A page of a search may be short and yet have a next one; a person should not have to turn it."""
     page = await desk.parts.inbox.list(desk.workspace, query)
-    items = _by_now(page, query, desk.now())
-    for _ in range(MOST_TURNS):
+    items = _still_matching(page, query, desk.now())
+    for _ in range(MAX_PAGES):
         if page.next is None or len(items) >= query.limit:
             break
         rest = replace(query, cursor=page.next, limit=query.limit - len(items))
         page = await desk.parts.inbox.list(desk.workspace, rest)
-        items += _by_now(page, query, desk.now())
+        items += _still_matching(page, query, desk.now())
     return replace(page, items=items)
 
 
-def _by_now(page: Page, query: Query, now: int) -> tuple[Stored, ...]:
+def _still_matching(page: ApprovalPage, query: ApprovalQuery, now: int) -> tuple[Stored, ...]:
     """Where nobody could write that time has passed, the clock still says so."""
     return tuple(s for s in page.items if not query.statuses or status_at(s.approval, now) in query.statuses)
 
 
-def _nothing(query: Query) -> str:
-    if query == Query(PENDING):
+def _nothing_found(query: ApprovalQuery) -> str:
+    if query == ApprovalQuery(PENDING):
         return "Nothing waits for a decision."
     return "Nothing that waits fits. To look at the others too: --status all" if query.statuses == PENDING else NOTHING
 
 
-def listed(items: Sequence[Stored], now: int) -> Table:
-    return table(HEADS, [_row(stored, now) for stored in items], stretch="WHAT", spare=SPARE)
+def approvals_table(items: Sequence[Stored], now: int) -> Table:
+    return table(COLUMNS, [_row(stored, now) for stored in items], stretch="WHAT", spare=OPTIONAL_COLUMNS)
 
 
-@command(app, kept, "show")
+@command(app, open_database, "show")
 async def show_approval(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     full: Annotated[bool, typer.Option("--full", help="Show long values whole.")] = False,
 ) -> None:
     """The card: what would run, with which arguments, who has to agree, and what happened so far."""
-    await sweep(desk)
-    view = await view_of(desk, approval_id)
+    await sweep_if_writable(desk)
+    view = await find_approval_view(desk, approval_id)
     if desk.json:
-        print_json(view_json(view, desk.now()))
+        print_json(approval_json(view, desk.now()))
     else:
-        show(card_of(view, desk.now(), full=full))
+        show(render_card(view, desk.now(), full=full))
 
 
-@command(app, kept, "watch")
+@command(app, open_database, "watch")
 async def watch_approvals(
-    desk: Desk,
+    desk: CommandContext,
     user: User = "",
     once: Annotated[bool, typer.Option("--once", help="Print what waits now, and end.")] = False,
     mine: Annotated[bool, typer.Option("--mine", help="Only what waits for you, in the live list.")] = False,
@@ -161,19 +161,19 @@ def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
     status = status_at(approval, now)
     return (
         visible(short_id(approval.id)),
-        styled_risk(risk_of(subject.effect, subject.priority)),
-        short(sentence_of(stored)),
+        styled_risk(risk_level(subject.effect, subject.priority)),
+        shorten(approval_sentence(stored)),
         visible(subject.tool),
         visible(subject.agent),
         styled_status(status),
-        span(now - approval.created_at),
+        duration_text(now - approval.created_at),
         time_left(approval, status, now),
-        votes_of(approval),
+        votes_text(approval),
     )
 
 
 @dataclass(frozen=True)
-class Given:
+class SearchOptions:
     """What was given on the command line; these make a list a search."""
 
     search: str = ""
@@ -190,39 +190,39 @@ class Given:
         """Who looks for something does not care whether it still waits; who looks at the list wants what waits."""
         if not status:
             return () if self.is_search else PENDING
-        return () if "all" in status else tuple(dict.fromkeys(map(_status, status)))
+        return () if "all" in status else tuple(dict.fromkeys(map(_check_status, status)))
 
-    def query(self, statuses: tuple[str, ...], now: int) -> Query:
-        return Query(
+    def query(self, statuses: tuple[str, ...], now: int) -> ApprovalQuery:
+        return ApprovalQuery(
             statuses,
             text=self.search,
             person=self.person,
-            arguments=tuple(map(_argument, self.arg)),
-            since=_moment("--since", self.since, now) or 0,
-            until=_moment("--until", self.until, now),
+            arguments=tuple(map(_parse_argument_filter, self.arg)),
+            since=_parse_moment("--since", self.since, now) or 0,
+            until=_parse_moment("--until", self.until, now),
         )
 
 
-def _status(text: str) -> str:
+def _check_status(text: str) -> str:
     if text not in STATUSES:
         raise InvalidRequest(
-            f"There is no status {text!r}.{nearest(text, STATUSES)} See: interlock approvals list --help"
+            f"There is no status {text!r}.{did_you_mean(text, STATUSES)} See: interlock approvals list --help"
         )
     return text
 
 
-def _argument(text: str) -> tuple[str, object]:
+def _parse_argument_filter(text: str) -> tuple[str, object]:
     """The value is JSON if it can be read as such: 5 is a number, "5" in quotation marks a text."""
     path, equals, value = text.partition("=")
     if not path or not equals:
         raise InvalidRequest(f"--arg {text!r} is not PATH=VALUE. Write --arg to=bob or --arg order.total=100.")
     try:
-        return path, parse(value)
+        return path, parse_json(value)
     except InvalidRequest:
         return path, value
 
 
-def _moment(option: str, text: str, now: int) -> int | None:
+def _parse_moment(option: str, text: str, now: int) -> int | None:
     """A time ago, or a time on the clock of the person who types it."""
     if not text:
         return None

@@ -21,18 +21,18 @@ from rich import progress as bars
 from rich.console import Console
 
 from interlock.app import audit, ledger_file
-from interlock.app.audit import Progress, Report, verify_part
-from interlock.app.bootstrap import wire
-from interlock.cli.context import Desk, Options, command, given, kept
-from interlock.cli.output import clock_time, print_json, say
-from interlock.core.canonical import parse
+from interlock.app.audit import AuditReport, ProgressCallback, verify_part
+from interlock.app.bootstrap import build_services
+from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
+from interlock.cli.output import local_time, print_json, say
+from interlock.core.canonical import parse_json
 from interlock.core.card import visible
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.ledger.chain import Head, Verifier
-from interlock.core.ledger.checkpoint import SignedHead, fingerprint, read_head, sign
-from interlock.core.ledger.erasure import Taken
-from interlock.core.ports import Signer, Store
-from interlock.presenters.text import counted
+from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, read_head, sign
+from interlock.core.ledger.erasure import ErasureTotal
+from interlock.core.ports import HeadSigner, Store
+from interlock.presenters.text import pluralize
 
 app = typer.Typer()
 
@@ -42,9 +42,9 @@ Key = Annotated[
 ]
 
 
-@command(app, given)
+@command(app, without_database)
 async def verify(
-    options: Options,
+    options: CommandOptions,
     head: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `interlock audit head` printed earlier.")
     ] = None,
@@ -58,30 +58,30 @@ async def verify(
     ] = 0,
 ) -> None:
     """Check every entry of the ledger, and every approval against it. Invalid exits 1."""
-    trusted = _trusted(key, signed=head is not None or bool(export))
+    trusted = _check_trusted_key(key, signed=head is not None or bool(export))
     seen = [] if head is None else [_read_head(head, trusted)]
     if export:
-        report, source = await _offline(options, export, seen, trusted), "export"
+        report, source = await _verify_export(options, export, seen, trusted), "export"
     else:
-        report, source = await _online(options, seen, jobs), "database"
-    tell_report(report, seen, trusted, source, json=options.json)
+        report, source = await _verify_database(options, seen, jobs), "database"
+    print_report(report, seen, trusted, source, json=options.json)
     if report.faults:
         raise typer.Exit(1)
 
 
-async def _online(options: Options, seen: list[Seen], jobs: int) -> audit.Report:
-    head = _head_of(options.workspace, seen)
-    async with kept(options) as desk:
-        from interlock.cli.commands.audit import Processes
-
+async def _verify_database(options: CommandOptions, seen: list[NamedHead], jobs: int) -> audit.AuditReport:
+    head = _expected_head(options.workspace, seen)
+    async with open_database(options) as desk:
         with _progress("Reading the ledger", shown=not desk.json) as step:
-            parts = None if jobs == 1 else Processes(desk.parts.store, desk.settings.storage.url, jobs)
+            parts = None if jobs == 1 else VerifyPool(desk.parts.store, desk.settings.storage.url, jobs)
             return await audit.verify(desk.parts.store, desk.workspace, head, step, parts)
 
 
-async def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
+async def _verify_export(
+    options: CommandOptions, names: list[str], seen: list[NamedHead], trusted: str
+) -> audit.AuditReport:
     """Needs no database; the workspace is the one that the exports are of."""
-    from interlock.app.checkpoint_signing import distrust
+    from interlock.app.checkpoint_signing import distrust_reason
 
     total = _size(names)
     with _progress("Reading the export", shown=not options.json) as step:
@@ -94,12 +94,12 @@ async def _offline(options: Options, names: list[str], seen: list[Seen], trusted
 
         head = seen[0].signed.head if seen else None
         report, heads = await ledger_file.verify_exports(
-            _sources(names), head, lambda signed: distrust(signed, trusted), read
+            _sources(names), head, lambda signed: distrust_reason(signed, trusted), read
         )
-    _head_of(report.head.workspace, seen)
+    _expected_head(report.head.workspace, seen)
     if options.workspace not in ("default", report.head.workspace):
         raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
-    seen += [Seen(name, signed) for name, signed in heads]
+    seen += [NamedHead(name, signed) for name, signed in heads]
     return report
 
 
@@ -107,25 +107,25 @@ def _size(names: list[str]) -> int:
     return sum(Path(name).stat().st_size for name in names if name != "-")
 
 
-def _sources(names: list[str]) -> Iterator[ledger_file.Source]:
+def _sources(names: list[str]) -> Iterator[ledger_file.ExportFile]:
     for name in names:
         if name == "-":
-            yield ledger_file.Source("standard input", sys.stdin.buffer)
+            yield ledger_file.ExportFile("standard input", sys.stdin.buffer)
             continue
         with Path(name).open("rb") as file:
-            yield ledger_file.Source(name, file)
+            yield ledger_file.ExportFile(name, file)
 
 
-@command(app, kept, "head")
-async def print_head(desk: Desk) -> None:
+@command(app, open_database, "head")
+async def print_head(desk: CommandContext) -> None:
     """Print the newest entry's number and link. Keep it elsewhere: `verify --head` then shows a cut tail."""
     signer = _signer(desk)
     print_json(sign(await desk.parts.store.head(desk.workspace), signer, desk.now()).to_json())
 
 
-@command(app, kept)
+@command(app, open_database)
 async def export(
-    desk: Desk,
+    desk: CommandContext,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Where to write it.")
     ] = None,
@@ -134,7 +134,7 @@ async def export(
     ] = 0,
 ) -> None:
     """Write the ledger as text, with the very bytes that were hashed, for `verify --export`."""
-    signer, ends = _signer(desk), []  # type: Signer | None, list[SignedHead]
+    signer, ends = _signer(desk), []  # type: HeadSigner | None, list[SignedHead]
 
     def end(head: Head) -> SignedHead:
         ends.append(sign(head, signer, desk.now()))
@@ -143,32 +143,33 @@ async def export(
     with _progress("Writing the ledger", shown=True) as step:
         blocks = ledger_file.export(desk.parts.store, desk.workspace, since, end, step)
         if out is None:
-            await _pour(blocks)
+            await _write_stdout(blocks)
             return
-        with _whole_file(out) as file:
+        with _atomic_file(out) as file:
             async for block in blocks:
                 file.write(block)
-    _tell_export(desk, out, since, ends[-1])
+    _print_export(desk, out, since, ends[-1])
 
 
-@command(app, given)
+@command(app, without_database)
 async def keygen(
-    options: Options, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")]
+    options: CommandOptions,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")],
 ) -> None:
     """Make a key that signs heads. The last line is the public key: give it to those who verify."""
     from interlock.app.checkpoint_signing import make_key
 
     key = make_key(file).key
     if options.json:
-        print_json({"file": str(file), "key": key, "fingerprint": fingerprint(key)})
+        print_json({"file": str(file), "key": key, "fingerprint": key_fingerprint(key)})
         return
     say(f"{file}: a new private key, which only you can read. Name it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
     say("Whoever has it and can write the database could rewrite the ledger and sign that: keep the two apart.")
-    say(f"Its fingerprint is {fingerprint(key)}. The public key, for those who verify:")
+    say(f"Its fingerprint is {key_fingerprint(key)}. The public key, for those who verify:")
     say(key)
 
 
-def _trusted(key: str, *, signed: bool) -> str:
+def _check_trusted_key(key: str, *, signed: bool) -> str:
     if key and not signed:
         raise Misconfigured(
             "--key says whose signature to trust. Say also what is signed: --head FILE or --export FILE."
@@ -180,23 +181,23 @@ def _trusted(key: str, *, signed: bool) -> str:
     return read_public_key(key)
 
 
-def _read_head(path: Path, trusted: str) -> Seen:
-    from interlock.app.checkpoint_signing import distrust
+def _read_head(path: Path, trusted: str) -> NamedHead:
+    from interlock.app.checkpoint_signing import distrust_reason
 
     try:
-        signed = read_head(parse(path.read_bytes()))
+        signed = read_head(parse_json(path.read_bytes()))
     except InvalidRequest as error:
         raise Misconfigured(f"{path}: {error.message.replace('The body', 'The file')}") from None
     if signed is None:
         raise Misconfigured(
             f"{path} is not what `interlock audit head` prints: workspace, seq, link and at, or signed."
         )
-    if reason := distrust(signed, trusted):
+    if reason := distrust_reason(signed, trusted):
         raise Conflict(f"The head {path} {reason}. Do not rely on it; nothing was verified.")
-    return Seen(str(path), signed)
+    return NamedHead(str(path), signed)
 
 
-def _head_of(workspace: str, seen: list[Seen]) -> Head | None:
+def _expected_head(workspace: str, seen: list[NamedHead]) -> Head | None:
     for name, signed in seen:
         if signed.head.workspace != workspace:
             other = signed.head.workspace
@@ -205,7 +206,7 @@ def _head_of(workspace: str, seen: list[Seen]) -> Head | None:
     return None
 
 
-def _signer(desk: Desk) -> Signer | None:
+def _signer(desk: CommandContext) -> HeadSigner | None:
     path = desk.settings.audit.signing_key
     if path is None:
         return None
@@ -215,7 +216,7 @@ def _signer(desk: Desk) -> Signer | None:
 
 
 @contextmanager
-def _progress(what: str, *, shown: bool) -> Iterator[audit.Progress]:
+def _progress(what: str, *, shown: bool) -> Iterator[audit.ProgressCallback]:
     """A bar on standard error, where somebody looks at it."""
     console = Console(stderr=True)
     with bars.Progress(console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
@@ -223,7 +224,7 @@ def _progress(what: str, *, shown: bool) -> Iterator[audit.Progress]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-async def _pour(blocks: AsyncIterator[bytes]) -> None:
+async def _write_stdout(blocks: AsyncIterator[bytes]) -> None:
     """A reader who has seen enough, such as `head`, is no error."""
     out = sys.stdout.buffer
     try:
@@ -235,7 +236,7 @@ async def _pour(blocks: AsyncIterator[bytes]) -> None:
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """Under another name until it is whole: half an export must not look like one."""
     with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
         try:
@@ -249,94 +250,94 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _tell_export(desk: Desk, out: Path, since: int, end: SignedHead) -> None:
+def _print_export(desk: CommandContext, out: Path, since: int, end: SignedHead) -> None:
     if desk.json:
         print_json({"file": str(out), "since": since, "head": end.to_json()})
         return
-    signed = f", signed by the key {fingerprint(end.key)}" if end.key else ", not signed"
-    say(f"{out}: {counted(end.head.seq - since, 'entry', 'entries')}, head {end.head.link}{signed}")
+    signed = f", signed by the key {key_fingerprint(end.key)}" if end.key else ", not signed"
+    say(f"{out}: {pluralize(end.head.seq - since, 'entry', 'entries')}, head {end.head.link}{signed}")
 
 
 MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
 
 
-class Seen(NamedTuple):
+class NamedHead(NamedTuple):
     """A head that was looked at, and where it stood."""
 
     name: str
     signed: SignedHead
 
 
-def tell_report(report: Report, seen: Sequence[Seen], trusted: str, source: str, *, json: bool) -> None:
+def print_report(report: AuditReport, seen: Sequence[NamedHead], trusted: str, source: str, *, json: bool) -> None:
     signatures = [each for each in seen if each.signed.key]
     if json:
-        print_json({**report.to_json(), "signatures": [_signature(each, trusted) for each in signatures]})
+        print_json({**report.to_json(), "signatures": [_signature_json(each, trusted) for each in signatures]})
         return
-    entries = counted(report.entries, "entry", "entries")
+    entries = pluralize(report.entries, "entry", "entries")
     entries += f" after entry {report.since}" if report.since else ""
     if report.faults:
-        _tell_faults(report, entries, source)
+        _print_faults(report, entries, source)
     else:
         say(f"valid: {entries}, head {report.head.link}")
     if report.erasures:
-        say("erased: " + "; ".join(map(_erased, report.erasures)))
+        say("erased: " + "; ".join(map(_erased_text, report.erasures)))
     if report.strangers:
-        count = counted(report.strangers, "entry is", "entries are")
+        count = pluralize(report.strangers, "entry is", "entries are")
         say(f"not checked: {count} about approvals that began earlier. Give the earlier export too, before this one.")
     for each in signatures if not report.faults else ():
-        _tell_signature(each, trusted)
+        _print_signature(each, trusted)
 
 
-def _tell_faults(report: Report, entries: str, source: str) -> None:
+def _print_faults(report: AuditReport, entries: str, source: str) -> None:
     for fault in report.faults[:MAX_SHOWN]:
         say(f"entry {fault.seq}: {visible(fault.message)}" if fault.seq else visible(fault.message), style="red")
     if len(report.faults) > MAX_SHOWN:
         say(f"… and {len(report.faults) - MAX_SHOWN:,} more; --json shows all")
-    faults = counted(len(report.faults), "fault", "faults")
+    faults = pluralize(len(report.faults), "fault", "faults")
     say(f"INVALID: {faults} in {entries}. Keep a copy of the {source} as it is.")
 
 
-def _erased(taken: Taken) -> str:
+def _erased_text(taken: ErasureTotal) -> str:
     """`312 entries by retention since …`, `4 entries of one thread by ann on …`."""
-    entries = counted(taken.entries, "entry", "entries")
+    entries = pluralize(taken.entries, "entry", "entries")
     if taken.scope == "retention":
-        return f"{entries} by retention since {clock_time(taken.since)}"
+        return f"{entries} by retention since {local_time(taken.since)}"
     who = f"by {visible(taken.actor)}"
     if taken.times == 1:
-        return f"{entries} of one {taken.scope} {who} on {clock_time(taken.until)}"
-    return f"{entries} of {_plural(taken.scope)} {who}, the last on {clock_time(taken.until)}"
+        return f"{entries} of one {taken.scope} {who} on {local_time(taken.until)}"
+    return f"{entries} of {_plural(taken.scope)} {who}, the last on {local_time(taken.until)}"
 
 
 def _plural(scope: str) -> str:
     return "people" if scope == "person" else f"{scope}s"
 
 
-def _tell_signature(seen: Seen, trusted: str) -> None:
-    name, mark = visible(seen.name), fingerprint(seen.signed.key)
+def _print_signature(seen: NamedHead, trusted: str) -> None:
+    name, mark = visible(seen.name), key_fingerprint(seen.signed.key)
     if trusted:
-        say(f"signed: {name}, at {clock_time(seen.signed.signed_at)}, by the key that you trust ({mark})")
+        say(f"signed: {name}, at {local_time(seen.signed.signed_at)}, by the key that you trust ({mark})")
     else:
         say(f"signed: {name} was not altered since the key {mark} signed it. Whose key that is, this does not show:")
         say("        compare the fingerprint with the one that you were given, or name the key with --key.")
 
 
-def _signature(seen: Seen, trusted: str) -> dict[str, object]:
+def _signature_json(seen: NamedHead, trusted: str) -> dict[str, object]:
     signed = seen.signed
     return {
         "of": seen.name,
         "signed_at": signed.signed_at,
         "key": signed.key,
-        "fingerprint": fingerprint(signed.key),
+        "fingerprint": key_fingerprint(signed.key),
         "trusted": signed.key == trusted,
     }
 
 
-LEAST = 100_000  # entries for which a process is worth its start
-LOOK_EVERY = 0.1  # seconds between two looks at the progress
+MIN_ENTRIES_PER_PROCESS = 100_000  # entries for which a process is worth its start
+PROGRESS_POLL = 0.1  # seconds between two looks at the progress
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VerifyRange:
     url: str
     workspace: str
     after: int
@@ -344,7 +345,7 @@ class Part:
     head: Head | None
 
 
-class Processes:
+class VerifyPool:
     """The Parts of `audit.verify`. Without a number of jobs, as many as processors, and none for a short ledger."""
 
     def __init__(self, store: Store, url: str, jobs: int) -> None:
@@ -353,13 +354,15 @@ class Processes:
         self._jobs = jobs
 
     async def __call__(
-        self, workspace: str, end: int, head: Head | None, progress: Progress
+        self, workspace: str, end: int, head: Head | None, progress: ProgressCallback
     ) -> AsyncGenerator[Verifier | None, None]:
-        count = min(self._jobs, end) or min(_processors(), end // LEAST)
+        count = min(self._jobs, end) or min(_processors(), end // MIN_ENTRIES_PER_PROCESS)
         if count < 2:
             return
         edges = [end * number // count for number in range(count + 1)]
-        helpers = [Helper(Part(self._url, workspace, after, until, head)) for after, until in pairwise(edges[1:])]
+        helpers = [
+            VerifyProcess(VerifyRange(self._url, workspace, after, until, head)) for after, until in pairwise(edges[1:])
+        ]
 
         def told(done: int, _: int) -> None:
             progress(done + sum(helper.done for helper in helpers), end)
@@ -367,7 +370,7 @@ class Processes:
         try:
             yield await verify_part(self._store, workspace, 0, edges[1], head, told)
             for helper in helpers:
-                while not await asyncio.to_thread(helper.ready, LOOK_EVERY):
+                while not await asyncio.to_thread(helper.ready, PROGRESS_POLL):
                     told(edges[1], end)
                 yield await asyncio.to_thread(helper.result)
         finally:
@@ -375,14 +378,14 @@ class Processes:
                 helper.stop()
 
 
-class Helper:
+class VerifyProcess:
     """A fresh process, not a fork of this one, which has threads and open connections."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: VerifyRange) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe(duplex=False)
         self._done = context.Value("q", 0, lock=False)
-        self._process = context.Process(target=_work, args=(part, there, self._done), daemon=True)
+        self._process = context.Process(target=_run_process, args=(part, there, self._done), daemon=True)
         self._process.start()
         there.close()
 
@@ -407,21 +410,21 @@ class Helper:
         self._here.close()
 
 
-def _work(part: Part, there: Connection, done: Any) -> None:
+def _run_process(part: VerifyRange, there: Connection, done: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who waits for this process ends it
     try:
-        verifier = asyncio.run(_verified(part, done))
+        verifier = asyncio.run(_verify_range(part, done))
     except (Error, OSError):
         verifier = None
     with suppress(OSError):  # nobody waits any more
         there.send(verifier)
 
 
-async def _verified(part: Part, done: Any) -> Verifier | None:
+async def _verify_range(part: VerifyRange, done: Any) -> Verifier | None:
     def progress(count: int, _: int) -> None:
         done.value = count
 
-    store = wire(part.url).store
+    store = build_services(part.url).store
     await store.open()
     try:
         return await verify_part(store, part.workspace, part.after, part.until, part.head, progress)

@@ -13,26 +13,26 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from interlock.app.bootstrap import absent, database_of, file_of
-from interlock.cli.context import Options
+from interlock.app.bootstrap import database_file, make_database, missing_database_file
+from interlock.cli.context import CommandOptions
 from interlock.cli.output import print_json, say
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.storage.sqlite.backup import Copy, copy
+from interlock.storage.sqlite.backup import BackupFile, make_backup
 
 SECRETS = frozenset({"password", "sslpassword"})
 
 
-async def backup(options: Options, target: Path) -> None:
+async def backup(options: CommandOptions, target: Path) -> None:
     """The database is not opened as a store: what is copied before an upgrade must not be migrated first."""
     url = options.settings().storage.url
-    source = file_of(url)
+    source = database_file(url)
     if source is None:
-        database_of(url)  # complains of an address that is none
-        raise InvalidRequest(_by_pg_dump(url, target))
-    if absent(url) is not None:
+        make_database(url)  # complains of an address that is none
+        raise InvalidRequest(_pg_dump_hint(url, target))
+    if missing_database_file(url) is not None:
         raise Misconfigured(f"There is no database at {source}. Name the right one with --database.")
-    made = await _copied(options, source, target)
+    made = await _copy_database(options, source, target)
     if options.json:
         heads = [head.to_json() for head in made.heads]
         print_json({"file": str(made.path), "bytes": made.size, "heads": heads})
@@ -44,7 +44,7 @@ async def backup(options: Options, target: Path) -> None:
         typer.echo(json.dumps(head.to_json()))  # never wrapped: it is to be kept as it is
 
 
-async def _copied(options: Options, source: Path, target: Path) -> Copy:
+async def _copy_database(options: CommandOptions, source: Path, target: Path) -> BackupFile:
     stopped = threading.Event()
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=options.json or not console.is_terminal) as progress:
@@ -56,13 +56,13 @@ async def _copied(options: Options, source: Path, target: Path) -> Copy:
             progress.update(task, completed=done, total=pages)
 
         try:
-            return await asyncio.to_thread(copy, source, target, told)
+            return await asyncio.to_thread(make_backup, source, target, told)
         except asyncio.CancelledError:
             stopped.set()
             raise
 
 
-def _by_pg_dump(url: str, target: Path) -> str:
+def _pg_dump_hint(url: str, target: Path) -> str:
     command = ["pg_dump", "--format=custom", f"--file={target}", f"--dbname={_without_password(url)}"]
     return (
         "PostgreSQL is backed up by its own program; nothing was copied. Run:\n"

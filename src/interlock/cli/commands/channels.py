@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from interlock.app.bootstrap import doors_of, wall_clock
+from interlock.app.bootstrap import build_gate_and_inbox, wall_clock
 from interlock.app.workspaces import Workspaces
-from interlock.cli.context import Desk, Options, command, kept
-from interlock.cli.output import clock_time, print_json, say, show, table
+from interlock.cli.context import CommandContext, CommandOptions, command, open_database
+from interlock.cli.output import local_time, print_json, say, show, table
 from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
-from interlock.notify.service import Reach, reach_of
-from interlock.notify.status import State, state_json, states
-from interlock.server.logs import Log
+from interlock.notify.service import NotificationService, build_notification_service
+from interlock.notify.status import ChannelState, channel_state_json, read_channel_states
+from interlock.server.logs import JsonLogger
 
 app = typer.Typer()
 
@@ -25,22 +25,24 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A
 
 
 @asynccontextmanager
-async def reaching(options: Options) -> AsyncIterator[tuple[Desk, Reach]]:
-    async with kept(options) as desk:
+async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[CommandContext, NotificationService]]:
+    async with open_database(options) as desk:
         store = desk.parts.store
-        workspaces = Workspaces(store, lambda policy: doors_of(store, policy), desk.settings.toggles())
-        reach = reach_of(desk.settings, store, workspaces, Log(wall_clock, "none", lambda _: None))
+        workspaces = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), desk.settings.toggles())
+        reach = build_notification_service(
+            desk.settings, store, workspaces, JsonLogger(wall_clock, "none", lambda _: None)
+        )
         async with reach.open():
             yield desk, reach.of(desk.workspace)
 
 
-@command(app, reaching, "list")
-async def list_channels(at: tuple[Desk, Reach]) -> None:
+@command(app, open_notifications, "list")
+async def list_channels(at: tuple[CommandContext, NotificationService]) -> None:
     """The ways to people that are configured, and how each stands."""
     desk, reach = at
-    found = await states(reach)
+    found = await read_channel_states(reach)
     if desk.json:
-        print_json({"items": [state_json(each, errors=True) for each in found], "next": None})
+        print_json({"items": [channel_state_json(each, errors=True) for each in found], "next": None})
         return
     show(table(("NAME", "KIND", "FOR", "STATE", "DUE", "PARKED", "LAST"), map(_row, found), spare=("LAST", "KIND")))
     for each in found:
@@ -50,9 +52,9 @@ async def list_channels(at: tuple[Desk, Reach]) -> None:
         say("Nobody is told anywhere else. docs/channels.md says how to configure a channel.")
 
 
-@command(app, reaching, "test")
+@command(app, open_notifications, "test")
 async def send_test(
-    at: tuple[Desk, Reach],
+    at: tuple[CommandContext, NotificationService],
     name: Name,
     user: Annotated[
         str, typer.Option(metavar="NAME", show_default="who is logged in", help="Whom a personal channel tells.")
@@ -71,22 +73,22 @@ async def send_test(
         say(f"Sent a test through {name}{f' to {visible(message.to.person)}' if message.to.person else ''}.")
 
 
-@command(app, reaching)
-async def on(at: tuple[Desk, Reach], name: Name) -> None:
+@command(app, open_notifications)
+async def on(at: tuple[CommandContext, NotificationService], name: Name) -> None:
     """Switch a channel on again that its other side had ended."""
     desk, reach = at
     reach.channel(name)
     changed = await desk.parts.store.deliveries.switch_on(desk.workspace, name, (await desk.person("")).name)
     if desk.json:
-        [state] = [each for each in await states(reach) if each.name == name]
-        print_json(state_json(state, errors=True))
+        [state] = [each for each in await read_channel_states(reach) if each.name == name]
+        print_json(channel_state_json(state, errors=True))
     elif changed:
         say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")
     else:
         say(f"{name} is on already; nothing changed.")
 
 
-async def _check_member(desk: Desk, channel: str, person: str) -> None:
+async def _check_member(desk: CommandContext, channel: str, person: str) -> None:
     members = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
     if person not in members:
         raise NotFound(
@@ -94,10 +96,10 @@ async def _check_member(desk: Desk, channel: str, person: str) -> None:
         )
 
 
-def _row(state: State) -> tuple[str, ...]:
+def _row(state: ChannelState) -> tuple[str, ...]:
     led_here = [*state.priorities, *state.teams, *(("all else",) if state.is_default else ())]
     if state.name == DASHBOARD:
         return (state.name, state.kind, visible(", ".join(led_here)), "on", "", "", "")
-    stands = f"off since {clock_time(state.off.off_at)}" if state.off else "in trouble" if state.due_since else "on"
-    last = "never" if state.last_sent_at is None else clock_time(state.last_sent_at)
+    stands = f"off since {local_time(state.off.off_at)}" if state.off else "in trouble" if state.due_since else "on"
+    last = "never" if state.last_sent_at is None else local_time(state.last_sent_at)
     return (state.name, state.kind, visible(", ".join(led_here)), stands, str(state.due), str(state.parked), last)

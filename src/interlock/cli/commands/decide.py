@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
-from interlock.app.inbox import View
+from interlock.app.inbox import ApprovalDetails
 from interlock.cli import prompts
-from interlock.cli.approval_lookup import view_of
-from interlock.cli.cards import card_of, votes_of
-from interlock.cli.context import ApprovalId, Desk, User, at_terminal, command, kept
-from interlock.cli.output import clock_time, print_json, say, short_id, show, span
+from interlock.cli.approval_lookup import find_approval_view
+from interlock.cli.cards import render_card, votes_text
+from interlock.cli.context import ApprovalId, CommandContext, User, command, is_interactive, open_database
+from interlock.cli.output import duration_text, local_time, print_json, say, short_id, show
 from interlock.core.approval.approval import Approval
-from interlock.core.approval.vote import quorum
+from interlock.core.approval.vote import total_quorum
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT, Reviewer, read_decision
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
 from interlock.core.policy.policy import People
-from interlock.presenters.approval import seats, view_json
-from interlock.presenters.text import counted, who
+from interlock.presenters.approval import approval_json, vote_count
+from interlock.presenters.text import people_text, pluralize
 
 app = typer.Typer()
 
@@ -35,9 +35,9 @@ AcknowledgeAll = Annotated[
 ]
 
 
-@command(app, kept)
+@command(app, open_database)
 async def approve(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     comment: Comment = "",
     acknowledge: Acknowledge = None,
@@ -46,21 +46,21 @@ async def approve(
     user: User = "",
 ) -> None:
     """Let the call run, with the arguments on the card."""
-    view = await view_of(desk, approval_id)
-    asks = at_terminal() and not yes
+    view = await find_approval_view(desk, approval_id)
+    asks = is_interactive() and not yes
     if asks:
-        show(card_of(view, desk.now()), stderr=True)
-    seen = prompts.acknowledged(view.card.findings, acknowledge or (), all_of_them=acknowledge_all)
+        show(render_card(view, desk.now()), stderr=True)
+    seen = prompts.acknowledged_ids(view.card.findings, acknowledge or (), all_of_them=acknowledge_all)
     if asks and view.status == "pending":
         seen = prompts.acknowledge_each(view.card.findings, seen)
         prompts.confirm("Approve this call?")
     after = await _decide(desk, view, {"kind": "approve", "comment": comment, "acknowledged": seen}, user)
-    await decided(desk, view, after)
+    await print_decision(desk, view, after)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def edit(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     args: Annotated[str, typer.Option(metavar="JSON", help="All arguments; @FILE reads a file, - standard input.")],
     comment: Comment = "",
@@ -75,21 +75,21 @@ async def edit(
     wanted = prompts.json_option("--args", args)
     if not isinstance(wanted, Mapping):
         raise InvalidRequest('--args: the arguments are an object, such as {"title": "Fix login"}.')
-    view = await view_of(desk, approval_id)
+    view = await find_approval_view(desk, approval_id)
     prompts.show_changes(view, wanted)
     findings = prompts.findings_in(view, wanted)
-    seen = prompts.acknowledged(findings, acknowledge or (), all_of_them=acknowledge_all)
-    if at_terminal() and not yes:
+    seen = prompts.acknowledged_ids(findings, acknowledge or (), all_of_them=acknowledge_all)
+    if is_interactive() and not yes:
         seen = prompts.acknowledge_each(findings, seen)
         prompts.confirm("Let the call run with these arguments?")
     await load_current(desk)  # an edit is judged by the policy of now
     body = {"kind": "edit", "args": wanted, "comment": comment, "acknowledged": seen}
-    await decided(desk, view, await _decide(desk, view, body, user))
+    await print_decision(desk, view, await _decide(desk, view, body, user))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def respond(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     message: Annotated[str, typer.Argument(metavar="[MESSAGE]", show_default=False, help="What to say.")] = "",
     answer: Annotated[str, typer.Option(metavar="JSON", help="Data instead of a text, checked by the question.")] = "",
@@ -99,37 +99,37 @@ async def respond(
     """Answer instead of letting the call run; a question can only be answered."""
     if bool(message) == bool(answer):
         raise InvalidRequest("Give a MESSAGE or --answer JSON, one of the two.")
-    view = await view_of(desk, approval_id)
-    data = prompts.json_option("--answer", answer) if answer else prompts.as_data(view, message)
+    view = await find_approval_view(desk, approval_id)
+    data = prompts.json_option("--answer", answer) if answer else prompts.parse_answer(view, message)
     said = {"message": message} if data is None else {"answer": data}
-    await decided(desk, view, await _decide(desk, view, {"kind": "respond", "comment": comment, **said}, user))
+    await print_decision(desk, view, await _decide(desk, view, {"kind": "respond", "comment": comment, **said}, user))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def reject(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told.")] = "",
     comment: Comment = "",
     user: User = "",
 ) -> None:
     """Do not let the call run. It can be undone until the agent is told."""
-    view = await view_of(desk, approval_id)
+    view = await find_approval_view(desk, approval_id)
     after = await _decide(desk, view, {"kind": "reject", "reason": reason, "comment": comment}, user)
-    await decided(desk, view, after)
+    await print_decision(desk, view, after)
 
 
-@command(app, kept)
-async def undo(desk: Desk, approval_id: ApprovalId, user: User = "") -> None:
+@command(app, open_database)
+async def undo(desk: CommandContext, approval_id: ApprovalId, user: User = "") -> None:
     """Take back a rejection that the agent has not heard of yet."""
-    view = await view_of(desk, approval_id)
+    view = await find_approval_view(desk, approval_id)
     person = await desk.person(user)
-    await decided(desk, view, await desk.parts.inbox.undo(desk.workspace, view.stored.approval.id, person))
+    await print_decision(desk, view, await desk.parts.inbox.undo(desk.workspace, view.stored.approval.id, person))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def delegate(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     to_user: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A person; may be given twice.")] = None,
     to_team: Annotated[list[str] | None, typer.Option(metavar="TEAM", help="A team; may be given twice.")] = None,
@@ -139,15 +139,15 @@ async def delegate(
     people = People(frozenset(to_user or ()), frozenset(to_team or ()))
     if people == People():
         raise InvalidRequest("Say to whom: --to-user NAME or --to-team TEAM.")
-    view = await view_of(desk, approval_id)
+    view = await find_approval_view(desk, approval_id)
     person = await desk.person(user)
     await desk.parts.inbox.delegate(desk.workspace, view.stored.approval.id, people, person)
-    await delegated(desk, view, people, person)
+    await print_delegation(desk, view, people, person)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def resolve(
-    desk: Desk,
+    desk: CommandContext,
     approval_id: ApprovalId,
     succeeded: Annotated[bool, typer.Option("--succeeded", help="You looked: it was done.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="You looked: it was not done.")] = False,
@@ -161,19 +161,19 @@ async def resolve(
     if failed and result:
         raise InvalidRequest("--result goes with --succeeded. Say what went wrong with --note.")
     given = prompts.json_option("--result", result) if result else None
-    view = await view_of(desk, approval_id)
+    view = await find_approval_view(desk, approval_id)
     after = await desk.parts.inbox.resolve_unknown(
         desk.workspace,
         view.stored.approval.id,
         await desk.person(user),
         ok=succeeded,
-        note=prompts.bounded("--note", note),
+        note=prompts.check_length("--note", note),
         result=given,
     )
-    await decided(desk, view, after)
+    await print_decision(desk, view, after)
 
 
-async def _decide(desk: Desk, view: View, body: Mapping[str, object], user: str) -> Approval:
+async def _decide(desk: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
     approval = view.stored.approval
     decision = read_decision({**body, "args_sha256": approval.args_sha256})
     try:
@@ -183,47 +183,48 @@ async def _decide(desk: Desk, view: View, body: Mapping[str, object], user: str)
         raise
 
 
-async def decided(desk: Desk, before: View, after: Approval) -> None:
+async def print_decision(desk: CommandContext, before: ApprovalDetails, after: Approval) -> None:
     if desk.json:
-        print_json(view_json(await desk.parts.inbox.show(desk.workspace, after.id), desk.now()))
+        print_json(approval_json(await desk.parts.inbox.show(desk.workspace, after.id), desk.now()))
     else:
-        say(result_of(before.stored.approval, after, desk.now()))
+        say(decision_text(before.stored.approval, after, desk.now()))
 
 
-async def delegated(desk: Desk, view: View, people: People, person: Reviewer) -> None:
+async def print_delegation(desk: CommandContext, view: ApprovalDetails, people: People, person: Reviewer) -> None:
     if desk.json:
-        print_json(view_json(await desk.parts.inbox.show(desk.workspace, view.stored.approval.id), desk.now()))
+        print_json(approval_json(await desk.parts.inbox.show(desk.workspace, view.stored.approval.id), desk.now()))
     else:
-        say(f"{who(people)} may now decide this in place of {visible(person.name)}.")
+        say(f"{people_text(people)} may now decide this in place of {visible(person.name)}.")
 
 
-def result_of(before: Approval, after: Approval, now: int) -> str:
+def decision_text(before: Approval, after: Approval, now: int) -> str:
     tool, name = visible(after.subject.tool), visible(short_id(after.id))
     match after.status:
         case "approved":
             edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
             until = after.start_by or now
-            return f"Approved{edited}: {tool} may start until {clock_time(until)} (for {span(until - now)})."
+            return f"Approved{edited}: {tool} may start until {local_time(until)} (for {duration_text(until - now)})."
         case "rejected":
             until = after.release_at or now
             return (
-                f"Rejected: {tool} will not run. The agent is told at {clock_time(until)} (in {span(until - now)}); "
+                f"Rejected: {tool} will not run. The agent is told at {local_time(until)} "
+                f"(in {duration_text(until - now)}); "
                 f"until then: interlock approvals undo {name}"
             )
         case "pending":
-            return _still_pending(before, after, tool)
+            return _pending_text(before, after, tool)
         case "responded":
             return f"Answered: {tool} will not run; the agent gets what you said."
         case status:
             return f"Recorded: {tool} {status}."
 
 
-def _still_pending(before: Approval, after: Approval, tool: str) -> str:
+def _pending_text(before: Approval, after: Approval, tool: str) -> str:
     if before.status == "rejected":
         return f"Undone: {tool} waits for a decision again."
     if before.version == after.version:
-        return f"You had approved this already, so nothing changed: {votes_of(after)} approvals."
-    missing = counted(quorum(after) - seats(after), "more person", "more people")
+        return f"You had approved this already, so nothing changed: {votes_text(after)} approvals."
+    missing = pluralize(total_quorum(after) - vote_count(after), "more person", "more people")
     if before.args_sha256 != after.args_sha256:
         return f"Changed: the new arguments wait for {missing}; earlier approvals no longer count."
-    return f"Your approval counts: {votes_of(after)}. It waits for {missing}."
+    return f"Your approval counts: {votes_text(after)}. It waits for {missing}."

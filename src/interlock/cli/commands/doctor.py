@@ -12,35 +12,35 @@ import typer
 from rich.text import Text
 
 from interlock import __version__
-from interlock.app.audit import GLANCE, glance
-from interlock.app.bootstrap import absent, database_option, names_of, wire
-from interlock.app.workspaces import DEFAULT
-from interlock.cli.commands.tools import catalog_of, on_word_of
-from interlock.cli.context import Desk, Options, kept
-from interlock.cli.doctor.channels import reaching, workspaces
-from interlock.cli.doctor.chat import equipment
-from interlock.cli.doctor.server import surroundings
-from interlock.cli.output import clock_time, print_json, say, show, span
-from interlock.cli.policy_in_force import current, load
+from interlock.app.audit import QUICK_CHECK_APPROVALS, quick_check
+from interlock.app.bootstrap import build_services, database_option, known_names, missing_database_file
+from interlock.app.workspaces import DEFAULT_WORKSPACE
+from interlock.cli.commands.tools import declared_only_text, make_catalog
+from interlock.cli.context import CommandContext, CommandOptions, open_database
+from interlock.cli.doctor.channels import check_channels, check_other_workspaces
+from interlock.cli.doctor.chat import check_chat
+from interlock.cli.doctor.server import check_server
+from interlock.cli.output import duration_text, local_time, print_json, say, show
+from interlock.cli.policy_in_force import current_source, load_source
 from interlock.config.load import Settings
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
-from interlock.core.policy.claims import unbound_keys
+from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy
-from interlock.notify.workspace_channels import reaching_of
-from interlock.policy.own_file import configured_policy
-from interlock.presenters.text import counted
-from interlock.storage.engine.metrics import Check, State
+from interlock.notify.workspace_channels import policy_load_options
+from interlock.policy.own_file import read_configured_policy
+from interlock.presenters.text import pluralize
+from interlock.storage.engine.metrics import CheckResult, CheckStatus
 
-STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+STYLES: dict[CheckStatus, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
 MOST_FAULTS = 3  # that are told
-NAMED = 5  # tools that one line spells out
+MAX_NAMED = 5  # tools that one line spells out
 
 
-async def migrated(options: Options) -> None:
+async def migrate_database(options: CommandOptions) -> None:
     """Also for a database that cannot be opened before it is done."""
-    store = wire(options.settings().storage.url).store
+    store = build_services(options.settings().storage.url).store
     try:
         done = await store.migrate()
         await store.open()
@@ -54,65 +54,67 @@ async def migrated(options: Options) -> None:
     if stated:
         say(f"{store.name}: one entry now states what there is in {', '.join(stated)}; from here on it is compared.")
     if done:
-        say(f"{store.name}: applied {counted(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
+        say(f"{store.name}: applied {pluralize(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
     else:
         say(f"{store.name}: up to date; there was nothing to do.")
 
 
-async def examine(options: Options) -> None:
+async def run_checks(options: CommandOptions) -> None:
     lines = [*_program()]
     settings, line = _configuration(options)
     lines.append(line)
     if settings is not None:
         lines += [line async for line in _database(options, settings)]
-        lines += surroundings(settings)
+        lines += check_server(settings)
     public = settings.public() if settings else None
     healthy = all(line.state != "fail" for line in lines)
     if options.json:
         print_json({"ok": healthy, "checks": [asdict(line) for line in lines], "configuration": public})
     else:
-        _tell(lines, public)
+        _print_checks(lines, public)
     if not healthy:
         raise typer.Exit(1)
 
 
-def _program() -> Iterator[Check]:
+def _program() -> Iterator[CheckResult]:
     python = platform.python_version()
     if sys.version_info >= OLDEST_PYTHON:
-        yield Check("ok", "program", f"Interlock {__version__} on Python {python}")
+        yield CheckResult("ok", "program", f"Interlock {__version__} on Python {python}")
     else:
-        yield Check("fail", "program", f"Python {python}", "Install Python 3.11 or newer.")
+        yield CheckResult("fail", "program", f"Python {python}", "Install Python 3.11 or newer.")
 
 
-def _configuration(options: Options) -> tuple[Settings | None, Check]:
+def _configuration(options: CommandOptions) -> tuple[Settings | None, CheckResult]:
     try:
         settings = options.settings()
     except Error as error:
-        return None, Check("fail", "configuration", error.message, "Correct the configuration; the lines are named.")
+        return None, CheckResult(
+            "fail", "configuration", error.message, "Correct the configuration; the lines are named."
+        )
     where = str(settings.file) if settings.file else "no file: defaults and environment"
-    return settings, Check("ok", "configuration", where)
+    return settings, CheckResult("ok", "configuration", where)
 
 
-async def _database(options: Options, settings: Settings) -> AsyncIterator[Check]:
+async def _database(options: CommandOptions, settings: Settings) -> AsyncIterator[CheckResult]:
     try:
-        if (gone := absent(settings.storage.url)) is not None:
+        if (gone := missing_database_file(settings.storage.url)) is not None:
             make = f"Make it: interlock migrate {database_option(settings.storage.url)}"
-            yield Check("warn", "database", f"{gone} is not there yet", make)
-            for line in equipment(settings, wire(settings.storage.url).store, {}, options.workspace):
+            yield CheckResult("warn", "database", f"{gone} is not there yet", make)
+            for line in check_chat(settings, build_services(settings.storage.url).store, {}, options.workspace):
                 yield line
-            async for line in reaching(settings.of(options.workspace), [], Policy()):
+            async for line in check_channels(settings.of(options.workspace), [], Policy()):
                 yield line
-            async for line in workspaces(settings, options.workspace):
+            async for line in check_other_workspaces(settings, options.workspace):
                 yield line
             return
-        async with kept(options) as desk:
+        async with open_database(options) as desk:
             async for line in _workspace(desk):
                 yield line
     except (Misconfigured, StoreUnavailable) as error:
-        yield Check("fail", "database", error.message, "Nothing can be decided until this is mended.")
+        yield CheckResult("fail", "database", error.message, "Nothing can be decided until this is mended.")
 
 
-async def _workspace(desk: Desk) -> AsyncIterator[Check]:
+async def _workspace(desk: CommandContext) -> AsyncIterator[CheckResult]:
     store, settings = desk.parts.store, desk.settings
     for line in [*await store.examine(), await _clock(desk)]:
         yield line
@@ -123,28 +125,31 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
     for line in await _freezes(desk):
         yield line
     stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
-    for line in equipment(settings, store, stored, desk.workspace):
+    for line in check_chat(settings, store, stored, desk.workspace):
         yield line
-    async for line in _on_word(desk):
+    async for line in _declared_only_tools(desk):
         yield line
-    async for line in reaching(desk.own, await store.users(desk.workspace), await _in_force(desk)):
+    async for line in check_channels(desk.own, await store.users(desk.workspace), await _current_policy(desk)):
         yield line
     known = [name for name, _ in await desk.parts.accounts.workspaces()]
-    async for line in workspaces(settings, desk.workspace, known):
+    async for line in check_other_workspaces(settings, desk.workspace, known):
         yield line
 
 
-async def _freezes(desk: Desk) -> list[Check]:
+async def _freezes(desk: CommandContext) -> list[CheckResult]:
     todo = "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
     on = [each for each in await desk.parts.store.open_freezes(desk.workspace) if each.is_on]
-    told = [f"{each.what} has been frozen by {each.by} for {span(desk.now() - each.at)}: {each.reason}" for each in on]
-    return [Check("warn", "frozen", what, todo) for what in told]
+    told = [
+        f"{each.what} has been frozen by {each.by} for {duration_text(desk.now() - each.at)}: {each.reason}"
+        for each in on
+    ]
+    return [CheckResult("warn", "frozen", what, todo) for what in told]
 
 
-async def _on_word(desk: Desk) -> AsyncIterator[Check]:
+async def _declared_only_tools(desk: CommandContext) -> AsyncIterator[CheckResult]:
     """Tools of which nobody but their agent says what they do. Nothing, if the policy does not load: that was told."""
     try:
-        catalog = await catalog_of(desk)
+        catalog = await make_catalog(desk)
     except Misconfigured:
         return
     tools = await catalog.tools(desk.now())
@@ -152,69 +157,71 @@ async def _on_word(desk: Desk) -> AsyncIterator[Check]:
         todo = (
             "Look at what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
         )
-        yield Check("warn", "pins", bound, todo)
+        yield CheckResult("warn", "pins", bound, todo)
     believed = [visible(tool.name) for tool in tools if tool.on_word]
     if believed:
-        few = ", ".join(believed[:NAMED]) + (" and more" if len(believed) > NAMED else "")
-        found = f"{on_word_of(len(believed))}: {few}"
+        few = ", ".join(believed[:MAX_NAMED]) + (" and more" if len(believed) > MAX_NAMED else "")
+        found = f"{declared_only_text(len(believed))}: {few}"
         them = "it" if len(believed) == 1 else "them"
         how = "interlock tools list, interlock tools pin TOOL; or set trust_declared: false in the policy."
-        yield Check("warn", "pins", found, f"Pin {them}: {how}")
+        yield CheckResult("warn", "pins", found, f"Pin {them}: {how}")
     for tool in tools:
         if tool.changed:
             found = f"an agent declares {visible(tool.name)} otherwise than it is pinned: {', '.join(tool.changed)}"
-            yield Check("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
+            yield CheckResult("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
 
 
-async def _clock(desk: Desk) -> Check:
+async def _clock(desk: CommandContext) -> CheckResult:
     """A clock that went back is the one fault that stops every approval."""
     head, now = await desk.parts.store.head(desk.workspace), desk.now()
     if now >= head.at:
-        return Check("ok", "clock", clock_time(now))
-    behind = f"{clock_time(now)}, {span(head.at - now)} before the newest entry of the ledger"
-    return Check("fail", "clock", behind, "Set the clock right; until then nothing can be approved.")
+        return CheckResult("ok", "clock", local_time(now))
+    behind = f"{local_time(now)}, {duration_text(head.at - now)} before the newest entry of the ledger"
+    return CheckResult("fail", "clock", behind, "Set the clock right; until then nothing can be approved.")
 
 
-async def _policy(desk: Desk) -> AsyncIterator[Check]:
+async def _policy(desk: CommandContext) -> AsyncIterator[CheckResult]:
     users = await desk.parts.store.users(desk.workspace)
     try:
-        source = await current(desk)
-        loaded = load(source, desk.own, names_of(users, reaching_of(desk.settings, desk.workspace)))
-        bare = load(source, desk.own)
+        source = await current_source(desk)
+        loaded = load_source(source, desk.own, known_names(users, policy_load_options(desk.settings, desk.workspace)))
+        bare = load_source(source, desk.own)
     except Error as error:
-        yield Check("fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed.")
+        yield CheckResult(
+            "fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed."
+        )
         return
-    yield Check("ok", "policy", f"{counted(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
+    yield CheckResult("ok", "policy", f"{pluralize(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
     for line in await _own_policy(desk):
         yield line
     for warning in loaded.warnings:
-        yield Check("warn", "policy", warning, "See: interlock policy check FILE")
-    loose = unbound_keys(loaded.policy, await desk.parts.accounts.keys(desk.workspace), desk.now())
+        yield CheckResult("warn", "policy", warning, "See: interlock policy check FILE")
+    loose = unbound_keys_warning(loaded.policy, await desk.parts.accounts.keys(desk.workspace), desk.now())
     if loose:
         found, _, todo = loose.partition(". ")
-        yield Check("warn", "keys", found, todo)
+        yield CheckResult("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
-        yield Check("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
+        yield CheckResult("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
 
 
-async def _own_policy(desk: Desk) -> list[Check]:
+async def _own_policy(desk: CommandContext) -> list[CheckResult]:
     """Where the configuration's policy is not what is in force: it was replaced, or waits for the next start."""
-    own, store = configured_policy(desk.settings), desk.parts.store
-    stale = own.stale(await store.policy(desk.workspace)) if own and desk.workspace == DEFAULT else None
+    own, store = read_configured_policy(desk.settings), desk.parts.store
+    stale = own.stale(await store.policy(desk.workspace)) if own and desk.workspace == DEFAULT_WORKSPACE else None
     if own is None or stale is None:
         return []
     if own.always or not await store.knows_policy(desk.workspace, own.sha256):
         todo = "The next start of the server puts it in force."
-        return [Check("warn", "policy", f"the policy of {own.origin} is not in force yet", todo)]
-    return [Check("warn", "policy", stale.message, f"To put it back: {stale.command}")]
+        return [CheckResult("warn", "policy", f"the policy of {own.origin} is not in force yet", todo)]
+    return [CheckResult("warn", "policy", stale.message, f"To put it back: {stale.command}")]
 
 
-async def _in_force(desk: Desk) -> Policy:
+async def _current_policy(desk: CommandContext) -> Policy:
     """Nothing is said of one that does not load: that was told already."""
     try:
-        return load(await current(desk), desk.own).policy
+        return load_source(await current_source(desk), desk.own).policy
     except Error:
         return Policy()
 
@@ -226,25 +233,25 @@ def _teams(policy: Policy) -> set[str]:
     return {team for people in (*deciding, *climbed) for team in people.teams}
 
 
-async def _ledger(desk: Desk) -> Check:
+async def _ledger(desk: CommandContext) -> CheckResult:
     head = await desk.parts.store.head(desk.workspace)
-    found = f"{counted(head.seq, 'entry', 'entries')}, head {head.link[:16]}…" if head.seq else "empty"
-    return Check("ok", "ledger", found)
+    found = f"{pluralize(head.seq, 'entry', 'entries')}, head {head.link[:16]}…" if head.seq else "empty"
+    return CheckResult("ok", "ledger", found)
 
 
-async def _rows(desk: Desk) -> Check:
+async def _rows(desk: CommandContext) -> CheckResult:
     """A sample: the whole ledger may take minutes."""
-    faults = await glance(desk.parts.store, desk.workspace)
-    compared = f"the newest {GLANCE} approvals, all people, keys, policies and freezes"
+    faults = await quick_check(desk.parts.store, desk.workspace)
+    compared = f"the newest {QUICK_CHECK_APPROVALS} approvals, all people, keys, policies and freezes"
     if not faults:
-        return Check("ok", "rows", f"{compared} are as the ledger says; this is a sample")
+        return CheckResult("ok", "rows", f"{compared} are as the ledger says; this is a sample")
     said = "; ".join(visible(fault.message) for fault in faults[:MOST_FAULTS])
     more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
     todo = "Keep a copy of the database as it is, and see: interlock audit verify"
-    return Check("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
+    return CheckResult("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
 
 
-def _tell(lines: list[Check], public: dict[str, object] | None) -> None:
+def _print_checks(lines: list[CheckResult], public: dict[str, object] | None) -> None:
     for line in lines:
         found = " / ".join(visible(part) for part in line.found.splitlines())
         show(Text.assemble((f"{line.state:4}", STYLES[line.state]), f"  {line.what:13}  {found}"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
-from interlock.app.freezes import Freezes, doubts_about
-from interlock.cli.context import Desk
+from interlock.app.freezes import Freezes, freeze_warnings
+from interlock.cli.context import CommandContext
 from interlock.cli.output import print_json, say
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
@@ -16,7 +16,7 @@ from interlock.presenters.policy import freeze_json
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FreezeOptions:
     """At most one of the names; without any it is the workspace."""
 
     agent: str
@@ -33,13 +33,13 @@ class Wanted:
         return next(iter(given.items()), ("workspace", ""))
 
 
-async def freeze(desk: Desk, wanted: Wanted) -> None:
+async def freeze(desk: CommandContext, wanted: FreezeOptions) -> None:
     scope, name = wanted.scope
     if scope == "key" and name not in {key.id for key in await desk.parts.accounts.keys(desk.workspace)}:
         raise NotFound(f"There is no key {name!r} here. Give the id of one: interlock keys list")
     person = await desk.person(wanted.user)
     made = await _freezes(desk).freeze(desk.workspace, scope, name, wanted.reason, person)
-    doubts = doubts_about(made, await desk.parts.store.tools(desk.workspace))
+    doubts = freeze_warnings(made, await desk.parts.store.tools(desk.workspace))
     if desk.json:
         print_json({**freeze_json(made), "warnings": doubts})
     elif made.by != person.name or made.reason != wanted.reason:
@@ -51,7 +51,7 @@ async def freeze(desk: Desk, wanted: Wanted) -> None:
             say(doubt, style="yellow")
 
 
-async def unfreeze(desk: Desk, wanted: Wanted) -> None:
+async def unfreeze(desk: CommandContext, wanted: FreezeOptions) -> None:
     scope, name = wanted.scope
     if not wanted.reason.strip():
         raise InvalidRequest("--reason is empty. Say in a few words why it may go on.")
@@ -69,7 +69,7 @@ async def unfreeze(desk: Desk, wanted: Wanted) -> None:
             say(f"Released: {visible(each.what)}. Deadlines of its calls moved by the time for which it was frozen.")
 
 
-def _freezes(desk: Desk) -> Freezes:
+def _freezes(desk: CommandContext) -> Freezes:
     return Freezes(desk.parts.store.freezes, desk.parts.clock)
 
 

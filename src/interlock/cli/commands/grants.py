@@ -11,34 +11,45 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.app.gate import uuid7
-from interlock.app.inbox import Definition, GrantView
-from interlock.cli.approval_lookup import LEAST, NAMED
+from interlock.app.inbox import GrantView, LatestDefinition
+from interlock.cli.approval_lookup import MAX_NAMED, MIN_ID_LENGTH
 from interlock.cli.cards import styled_status
-from interlock.cli.context import Desk, User, command, kept
-from interlock.cli.output import clock_time, grid, nearest, print_json, say, short, short_id, show, span, table
+from interlock.cli.context import CommandContext, User, command, open_database
+from interlock.cli.output import (
+    did_you_mean,
+    duration_text,
+    grid,
+    local_time,
+    print_json,
+    say,
+    short_id,
+    shorten,
+    show,
+    table,
+)
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
-from interlock.presenters.approval import content_of, sentence_of
-from interlock.presenters.policy import grant_amount, grant_doubts, grant_json, grant_view_json
-from interlock.presenters.text import counted
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import approval_sentence, entry_content
+from interlock.presenters.policy import grant_amount, grant_json, grant_view_json, grant_warnings
+from interlock.presenters.text import pluralize
 from interlock.runtime.durations import parse_duration
 
 app = typer.Typer()
 
-MOST = 1_000  # grants that a list holds
+MAX_LISTED = 1_000  # grants that a list holds
 GrantId = Annotated[
     str,
     typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 characters or more."),
 ]
 
 
-@command(app, kept, "list")
+@command(app, open_database, "list")
 async def list_grants(
-    desk: Desk,
+    desk: CommandContext,
     everything: Annotated[bool, typer.Option("--all", help="Also those that expired, are used up or revoked.")] = False,
 ) -> None:
     """What is let through without asking, and what is left of it; the newest first."""
@@ -48,26 +59,26 @@ async def list_grants(
     if desk.json:
         print_json({"items": [grant_json(grant, now) for grant in grants], "next": None})
     elif grants:
-        show(listed(grants, now, with_state=everything))
-        if len(grants) == MOST:
-            say(f"There may be more: a list holds the newest {MOST:,}.", style="dim")
+        show(grants_table(grants, now, with_state=everything))
+        if len(grants) == MAX_LISTED:
+            say(f"There may be more: a list holds the newest {MAX_LISTED:,}.", style="dim")
     else:
         say("There are no grants." if everything else "There are no active grants. Ended ones: --all shows them.")
 
 
-@command(app, kept, "show")
-async def show_grant(desk: Desk, grant_id: GrantId) -> None:
+@command(app, open_database, "show")
+async def show_grant(desk: CommandContext, grant_id: GrantId) -> None:
     """What a grant covers, its limits, who made it and why, and the calls that it let through."""
-    view = await desk.parts.inbox.show_grant(desk.workspace, await _id_of(desk, grant_id))
+    view = await desk.parts.inbox.show_grant(desk.workspace, await _find_grant_id(desk, grant_id))
     if desk.json:
         print_json(grant_view_json(view, desk.now()))
     else:
-        show(view_of(view, desk.now()))
+        show(render_grant(view, desk.now()))
 
 
-@command(app, kept)
+@command(app, open_database)
 async def add(
-    desk: Desk,
+    desk: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
     *,
     term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 30m, 2h, 7d; a year at most.")],
@@ -105,18 +116,18 @@ async def add(
         budget=budget,
     )
     grant = await desk.parts.inbox.grant(draft, await desk.person(user))
-    told(desk, grant, definition, now)
+    print_new_grant(desk, grant, definition, now)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def revoke(
-    desk: Desk,
+    desk: CommandContext,
     grant_id: GrantId,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
     user: User = "",
 ) -> None:
     """End a grant. Calls that it let through may still start; the next one is asked about."""
-    before = await desk.parts.store.grant(desk.workspace, await _id_of(desk, grant_id))
+    before = await desk.parts.store.grant(desk.workspace, await _find_grant_id(desk, grant_id))
     person = await desk.person(user)
     grant = await desk.parts.inbox.revoke(desk.workspace, before.id, person, reason)
     if desk.json:
@@ -127,22 +138,22 @@ async def revoke(
         say(f"Revoked: from now on {visible(grant.tool)} is asked about again. What it let through stays allowed.")
 
 
-async def _definition(desk: Desk, tool: str, agent: str) -> Definition:
+async def _definition(desk: CommandContext, tool: str, agent: str) -> LatestDefinition:
     try:
         return await desk.parts.inbox.definition(desk.workspace, tool, agent)
     except NotFound as error:
-        page = await desk.parts.inbox.list(desk.workspace, Query(limit=500))
+        page = await desk.parts.inbox.list(desk.workspace, ApprovalQuery(limit=500))
         known = {stored.approval.subject.tool for stored in page.items}
-        raise NotFound(error.message + nearest(tool, known), tool=tool) from None
+        raise NotFound(error.message + did_you_mean(tool, known), tool=tool) from None
 
 
-async def _id_of(desk: Desk, text: str) -> str:
-    if len(text) < LEAST:
-        raise InvalidRequest(f"{text!r} is too short: give at least {LEAST} characters of the id.")
+async def _find_grant_id(desk: CommandContext, text: str) -> str:
+    if len(text) < MIN_ID_LENGTH:
+        raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
     try:
         return (await desk.parts.store.grant(desk.workspace, text)).id
     except NotFound:
-        ids = await desk.parts.store.grant_ids_like(desk.workspace, text, NAMED + 1)
+        ids = await desk.parts.store.grant_ids_like(desk.workspace, text, MAX_NAMED + 1)
     if len(ids) == 1:
         return ids[0]
     if not ids:
@@ -150,41 +161,43 @@ async def _id_of(desk: Desk, text: str) -> str:
             f"There is no grant {text!r} in the workspace {desk.workspace!r}. See: interlock grants list --all",
             grant_id=text,
         )
-    named = ", ".join(visible(grant_id) for grant_id in ids[:NAMED])
-    more = " and more" if len(ids) > NAMED else ""
+    named = ", ".join(visible(grant_id) for grant_id in ids[:MAX_NAMED])
+    more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
         f"{text!r} could be several grants: {named}{more}. Give more of the id.",
         grant_id=text,
-        candidates=list(ids[:NAMED]),
+        candidates=list(ids[:MAX_NAMED]),
     )
 
 
-HEADS = ("ID", "TOOL", "AGENT", "WHEN", "LEFT", "USES LEFT", "BUDGET LEFT", "BY", "REASON")
-SPARE = ("WHEN", "BY", "AGENT", "BUDGET LEFT", "USES LEFT")
-WORDS = 60  # characters of a condition or a reason in a list
+COLUMNS = ("ID", "TOOL", "AGENT", "WHEN", "LEFT", "USES LEFT", "BUDGET LEFT", "BY", "REASON")
+OPTIONAL_COLUMNS = ("WHEN", "BY", "AGENT", "BUDGET LEFT", "USES LEFT")
+MAX_TEXT = 60  # characters of a condition or a reason in a list
 
 
-def listed(grants: Sequence[Grant], now: int, *, with_state: bool) -> Table:
-    heads = (*HEADS[:1], "STATE", *HEADS[1:]) if with_state else HEADS
-    return table(heads, [_row(grant, now, with_state=with_state) for grant in grants], stretch="REASON", spare=SPARE)
+def grants_table(grants: Sequence[Grant], now: int, *, with_state: bool) -> Table:
+    heads = (*COLUMNS[:1], "STATE", *COLUMNS[1:]) if with_state else COLUMNS
+    return table(
+        heads, [_row(grant, now, with_state=with_state) for grant in grants], stretch="REASON", spare=OPTIONAL_COLUMNS
+    )
 
 
-def view_of(view: GrantView, now: int) -> Group:
+def render_grant(view: GrantView, now: int) -> Group:
     return Group(*_parts(view, now))
 
 
-def told(desk: Desk, grant: Grant, definition: Definition, now: int) -> None:
+def print_new_grant(desk: CommandContext, grant: Grant, definition: LatestDefinition, now: int) -> None:
     """What was made, on which definition, and what to think twice about."""
-    doubts = list(grant_doubts(grant, definition))
+    doubts = list(grant_warnings(grant, definition))
     if desk.json:
         print_json({**grant_json(grant, now), "warnings": doubts})
         return
     for doubt in doubts:
         show(Text(f"Warning: {doubt}", style="yellow"), stderr=True)
-    until = f"until {clock_time(grant.expires_at)} (for {span(grant.expires_at - now)})"
+    until = f"until {local_time(grant.expires_at)} (for {duration_text(grant.expires_at - now)})"
     say(f"Granted: {_who(grant)} may call {visible(grant.tool)} without asking {until}{_limits(grant)}.")
     caller = f" by {visible(definition.agent)}" if definition.agent else ""
-    say(f"It holds for the tool as it was called{caller} at {clock_time(definition.at)}; a changed tool asks again.")
+    say(f"It holds for the tool as it was called{caller} at {local_time(definition.at)}; a changed tool asks again.")
     say(f"To end it: interlock grants revoke {visible(short_id(grant.id))}")
 
 
@@ -196,12 +209,12 @@ def _row(grant: Grant, now: int, *, with_state: bool) -> tuple[Text | str, ...]:
         *((_styled(state),) if with_state else ()),
         visible(grant.tool),
         visible(grant.agent),
-        short(visible(grant.when), WORDS),
-        span(grant.expires_at - now) if state == "active" else "",
+        shorten(visible(grant.when), MAX_TEXT),
+        duration_text(grant.expires_at - now) if state == "active" else "",
         "" if uses is None else f"{uses:,}",
         "" if budget is None else f"{budget} {visible(grant.budget_of)}",
         visible(grant.created_by),
-        short(visible(grant.reason), WORDS),
+        shorten(visible(grant.reason), MAX_TEXT),
     )
 
 
@@ -211,39 +224,39 @@ def _parts(view: GrantView, now: int) -> Iterator[RenderableType]:
     yield grid([(label, Text(text)) for label, text in _facts(view, now) if text])
     if grant.uses:
         yield Text("\nCalls that it let through", style="bold")
-        yield _used(view, now)
+        yield _uses_table(view, now)
     if len(view.used) < grant.uses:
         where = "the newest, among the last 10,000 calls of its time"
-        yield Text(f"  {len(view.used):,} of {counted(grant.uses, 'call', 'calls')}: {where}", style="dim")
+        yield Text(f"  {len(view.used):,} of {pluralize(grant.uses, 'call', 'calls')}: {where}", style="dim")
 
 
 def _facts(view: GrantView, now: int) -> Iterator[tuple[str, str]]:
     grant = view.grant
-    left = f", {span(grant.expires_at - now)} left" if view.state == "active" else ""
+    left = f", {duration_text(grant.expires_at - now)} left" if view.state == "active" else ""
     yield "agent", visible(grant.agent)
     yield "when", visible(grant.when)
-    yield "until", f"{clock_time(grant.expires_at)}{left}"
+    yield "until", f"{local_time(grant.expires_at)}{left}"
     yield "uses", f"{grant.uses:,}" + ("" if grant.max_uses is None else f" of {grant.max_uses:,}")
     if grant.budget:
         yield "budget", f"{grant.spent} of {grant.budget} spent, counted in {visible(grant.budget_of)}"
-    yield "made", f"{clock_time(grant.created_at)} by {visible(grant.created_by)}"
+    yield "made", f"{local_time(grant.created_at)} by {visible(grant.created_by)}"
     yield "reason", visible(grant.reason)
-    yield "revoked", _revoked(view)
+    yield "revoked", _revocation_text(view)
     yield "id", f"{visible(grant.id)} (short: {visible(short_id(grant.id))})"
     yield "definition", grant.spec_sha256
 
 
-def _revoked(view: GrantView) -> str:
+def _revocation_text(view: GrantView) -> str:
     if view.grant.revoked_at is None:
         return ""
-    at = clock_time(view.grant.revoked_at)
+    at = local_time(view.grant.revoked_at)
     if view.revoked is None:
         return f"{at}; by whom is in the ledger, too far back to look for here"
-    why = visible(str((content_of(view.revoked) or {}).get("reason", "")))
+    why = visible(str((entry_content(view.revoked) or {}).get("reason", "")))
     return f"{at} by {visible(view.revoked.actor)}" + (f": {why}" if why else "")
 
 
-def _used(view: GrantView, now: int) -> Table:
+def _uses_table(view: GrantView, now: int) -> Table:
     made = Table.grid(padding=(0, 2))
     for _ in range(5):
         made.add_column(no_wrap=True)
@@ -253,7 +266,7 @@ def _used(view: GrantView, now: int) -> Table:
         status = styled_status(status_at(approval, now))
         amount = grant_amount(stored, view.grant)
         name = visible(short_id(approval.id))
-        made.add_row("", clock_time(approval.created_at), name, status, amount, short(sentence_of(stored)))
+        made.add_row("", local_time(approval.created_at), name, status, amount, shorten(approval_sentence(stored)))
     return made
 
 
@@ -262,7 +275,7 @@ def _who(grant: Grant) -> str:
 
 
 def _limits(grant: Grant) -> str:
-    uses = "" if grant.max_uses is None else f", {counted(grant.max_uses, 'time', 'times')} at most"
+    uses = "" if grant.max_uses is None else f", {pluralize(grant.max_uses, 'time', 'times')} at most"
     budget = f", up to {grant.budget} of {visible(grant.budget_of)} in all" if grant.budget else ""
     return (f", if {visible(grant.when)}" if grant.when else "") + uses + budget
 

@@ -15,20 +15,33 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from interlock.app.bootstrap import absent, approval_link, database_option, in_working_folder, os_user
-from interlock.core.canonical import parse
+from interlock.app.bootstrap import (
+    approval_link,
+    database_option,
+    is_relative_database_url,
+    missing_database_file,
+    os_user,
+)
+from interlock.core.canonical import parse_json
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
-from interlock.integrations.claude_code.gate import GRACE, UNDECIDED, Door, Hook, Wanted, Who
-from interlock.integrations.claude_code.messages import AFTER, Answer, Event, event_of, reads_of, said
+from interlock.integrations.claude_code.gate import GRACE, UNDECIDED, Hook, HookBackend, HookIdentity, HookOptions
+from interlock.integrations.claude_code.messages import (
+    AFTER,
+    HookAnswer,
+    HookEvent,
+    answer_json,
+    parse_event,
+    parse_reads,
+)
 from interlock.runtime.durations import parse_duration
-from interlock.runtime.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
+from interlock.runtime.signals import BLOCKED_EXIT_STATUS, INTERRUPTED_MESSAGE, answer_on_signal, ignore_signals
 
 if TYPE_CHECKING:
     from interlock.config.models import Settings
-    from interlock.policy.own_file import OwnPolicy
+    from interlock.policy.own_file import ConfiguredPolicy
 from typing import TYPE_CHECKING
 
-from interlock.app.bootstrap import database_of, gate_of, stored_policy
+from interlock.app.bootstrap import build_gate, load_stored_policy, make_database
 from interlock.app.gate import Execution, Gate
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.ledger.event import Payload
@@ -37,17 +50,17 @@ from interlock.core.policy.policy import Policy
 from interlock.storage.store import SqlStore
 
 if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
-    from interlock.policy.own_file import OwnPolicy
+    from interlock.policy.own_file import ConfiguredPolicy
 
 
-NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
+EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, and not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
 MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
 MAX_LEASE = 3_600_000
 
 
 @dataclass(frozen=True)
-class Setup:
+class HookCommandOptions:
     """The options of the command, by their names."""
 
     database: str = ""
@@ -65,9 +78,9 @@ class Setup:
     insecure: bool = False
 
 
-def setup_of(words: Sequence[str]) -> Setup | None:
+def parse_options(words: Sequence[str]) -> HookCommandOptions | None:
     """Options as they are usually written. None: the parser of all commands has to look, and to complain."""
-    options = {f"--{each.name.replace('_', '-')}": each for each in fields(Setup)}
+    options = {f"--{each.name.replace('_', '-')}": each for each in fields(HookCommandOptions)}
     given: dict[str, object] = {}
     left = iter(words)
     for word in left:
@@ -82,89 +95,89 @@ def setup_of(words: Sequence[str]) -> Setup | None:
             given[option.name] = Path(value) if "Path" in str(option.type) else value
         if (option.type == "bool" and equals) or value.startswith("--") or not value.isprintable():
             return None
-    return Setup(**given)  # type: ignore[arg-type]  # by the types of its fields
+    return HookCommandOptions(**given)  # type: ignore[arg-type]  # by the types of its fields
 
 
-def quick(words: Sequence[str]) -> int | None:
+def run_without_parser(words: Sequence[str]) -> int | None:
     """The exit status; None if the words are not only options."""
-    setup = setup_of(words)
-    return None if setup is None else asyncio.run(answer(setup))
+    setup = parse_options(words)
+    return None if setup is None else asyncio.run(answer_event(setup))
 
 
-async def answer(setup: Setup) -> int:
+async def answer_event(setup: HookCommandOptions) -> int:
     """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
     name = ""
     answer_on_signal()
     try:
-        event = _event(_input())
+        event = _parse_event(_read_stdin())
         name = event.name
         _answer_on_signal(name)
-        setup = _reaching(setup)
-        wanted = _wanted(setup)
-        async with asyncio.timeout(wanted.wait + GRACE), _hook(setup, wanted) as hook:
-            await _tell(hook, event, await hook.answer(event))
+        setup = _with_environment(setup)
+        wanted = _make_hook_options(setup)
+        async with asyncio.timeout(wanted.wait + GRACE), _open_hook(setup, wanted) as hook:
+            await _print_answer(hook, event, await hook.answer(event))
     except Exception as error:  # noqa: BLE001  a hook that ends in any other way lets the call through
         ignore_signals()
-        return _blocked(name, error)
+        return _print_denial(name, error)
     return 0
 
 
 def _answer_on_signal(name: str) -> None:
     """In the words of the event."""
     if name in AFTER:
-        answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", NOT_TOLD)
+        answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", EXIT_NOT_RECORDED)
     else:
-        answer_on_signal(json.dumps(said(name, Answer("deny", WHY))) + "\n")
+        answer_on_signal(json.dumps(answer_json(name, HookAnswer("deny", INTERRUPTED_MESSAGE))) + "\n")
 
 
-def _input() -> bytes:
+def _read_stdin() -> bytes:
     if sys.stdin is None:
         raise InvalidRequest("There is no standard input to read the event from.")
     return sys.stdin.buffer.read(MAX_EVENT + 1)
 
 
-def _event(data: bytes) -> Event:
+def _parse_event(data: bytes) -> HookEvent:
     """What is to run is bounded like all that the gate takes; what came of it may be larger."""
     if len(data) > MAX_EVENT:
         raise InvalidRequest("The event is too large.")
     with suppress(ValueError):
         told = json.loads(data)
         if isinstance(told, Mapping) and told.get("hook_event_name") in AFTER:
-            return event_of(told)
-    return event_of(parse(data))
+            return parse_event(told)
+    return parse_event(parse_json(data))
 
 
-def _reaching(setup: Setup) -> Setup:
+def _with_environment(setup: HookCommandOptions) -> HookCommandOptions:
     """Where nothing is said, a server that the environment names comes before any database."""
     if setup.database and not setup.url:
         return setup
-    from interlock.config.load import key_of_agent, server_url
+    from interlock.config.load import agent_key, server_url
 
-    return replace(setup, url=setup.url or server_url(), key=setup.key or key_of_agent())
+    return replace(setup, url=setup.url or server_url(), key=setup.key or agent_key())
 
 
-def _wanted(setup: Setup) -> Wanted:
+def _make_hook_options(setup: HookCommandOptions) -> HookOptions:
     if setup.undecided not in UNDECIDED:
         raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
-    return Wanted(reads_of(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads)
+    return HookOptions(parse_reads(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads)
 
 
 @asynccontextmanager
-async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
+async def _open_hook(setup: HookCommandOptions, wanted: HookOptions) -> AsyncIterator[Hook]:
     lease = parse_duration(setup.lease)
     if not 0 < lease <= MAX_LEASE:
         raise InvalidRequest("--lease is more than 0s and at most 1h.")
-    who = Who(setup.workspace, os_user(), (setup.agent,))
-    notes = Notes(setup.notes)
-    async with _server(setup, lease) if setup.url else _database(setup, lease) as (door, link):
+    who = HookIdentity(setup.workspace, os_user(), (setup.agent,))
+    notes = FileNotes(setup.notes)
+    async with _open_server(setup, lease) if setup.url else _open_database(setup, lease) as (door, link):
         yield Hook(door, notes, who, replace(wanted, link=link))
 
 
 @asynccontextmanager
-async def _database(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
+async def _open_database(setup: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
     """With the way to an approval. One that is not there is refused: people would look for the call in another one."""
     url, own = setup.database, None
-    if not url or in_working_folder(url):
+    if not url or is_relative_database_url(url):
         from interlock.cli.trusted_config import trusted_database, trusted_settings
 
         if setup.config is not None and not setup.config.is_absolute():
@@ -172,11 +185,11 @@ async def _database(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]
         settings = trusted_settings(setup.config, url)
         own = None if url else _own_policy(setup, settings)
         url = trusted_database(settings)
-    gone = absent(url)
+    gone = missing_database_file(url)
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
         raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: {make}")
-    door = Local(url, setup.workspace, setup.agent, lease, own)
+    door = LocalBackend(url, setup.workspace, setup.agent, lease, own)
     await door.open()
     try:
         yield door, approval_link(url, setup.workspace)
@@ -184,24 +197,24 @@ async def _database(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]
         await door.close()
 
 
-def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
+def _own_policy(setup: HookCommandOptions, settings: Settings) -> ConfiguredPolicy | None:
     """The configuration's, which is the default workspace's."""
     if settings.policy is None or setup.workspace != "default":
         return None
-    from interlock.policy.own_file import configured_policy
+    from interlock.policy.own_file import read_configured_policy
 
-    return configured_policy(settings)
+    return read_configured_policy(settings)
 
 
 @asynccontextmanager
-async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
-    from interlock.runtime.loop_thread import Bridge
-    from interlock.sdk.backend import Program
-    from interlock.sdk.interlock import Options, side_of
+async def _open_server(setup: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
+    from interlock.runtime.loop_thread import LoopThread
+    from interlock.sdk.backend import ProgramIdentity
+    from interlock.sdk.interlock import BackendOptions, make_backend
 
-    program = Program(setup.workspace, setup.agent, os_user(), "hook", lease)
-    side = side_of(setup.url, program, Options(key=setup.key or None, insecure=setup.insecure), None)
-    bridge = Bridge()
+    program = ProgramIdentity(setup.workspace, setup.agent, os_user(), "hook", lease)
+    side = make_backend(setup.url, program, BackendOptions(key=setup.key or None, insecure=setup.insecure), None)
+    bridge = LoopThread()
     try:
         await side.open(bridge)
         yield side, approval_link(setup.url)
@@ -210,18 +223,18 @@ async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
         bridge.close()
 
 
-async def _tell(hook: Hook, event: Event, decided: Answer) -> None:
+async def _print_answer(hook: Hook, event: HookEvent, decided: HookAnswer) -> None:
     """A call that was started, and that nobody can be told of, will not run."""
     ignore_signals()
     try:
-        _print(said(event.name, decided))
+        _print_json(answer_json(event.name, decided))
     except OSError:
         if decided.args is not None:
             await hook.withdrawn(event, decided.args)
         raise
 
 
-def _blocked(name: str, error: Exception) -> int:
+def _print_denial(name: str, error: Exception) -> int:
     match error:
         case Error():
             reason = error.message
@@ -230,21 +243,21 @@ def _blocked(name: str, error: Exception) -> int:
         case _:
             reason = f"The hook failed: {type(error).__name__}."
     if name in AFTER:
-        _complain(f"{NO_RECORD} {reason}")
-        return NOT_TOLD
+        _print_error(f"{NO_RECORD} {reason}")
+        return EXIT_NOT_RECORDED
     words = f"Interlock did not let this run. {reason}"
     with suppress(OSError):
-        _print(said(name or "PreToolUse", Answer("deny", words)))
-    _complain(words)
-    return BLOCKED
+        _print_json(answer_json(name or "PreToolUse", HookAnswer("deny", words)))
+    _print_error(words)
+    return BLOCKED_EXIT_STATUS
 
 
-def _print(told: Mapping[str, object]) -> None:
+def _print_json(told: Mapping[str, object]) -> None:
     """Raises OSError where nobody listens."""
     _write(sys.stdout, json.dumps(told) + "\n")
 
 
-def _complain(words: str) -> None:
+def _print_error(words: str) -> None:
     with suppress(OSError):
         _write(sys.stderr, f"{words}\n")
 
@@ -264,10 +277,10 @@ def _write(stream: TextIO | None, text: str) -> None:
 RUNNER = "hook"  # no process, since this one is gone while the tool runs: the lease alone says that it lives
 
 
-class Local:
-    def __init__(self, url: str, workspace: str, agent: str, lease: int, own: OwnPolicy | None = None) -> None:
-        self._store = SqlStore(database_of(url))
-        self._gate: Gate = gate_of(self._store, Policy()).outside()
+class LocalBackend:
+    def __init__(self, url: str, workspace: str, agent: str, lease: int, own: ConfiguredPolicy | None = None) -> None:
+        self._store = SqlStore(make_database(url))
+        self._gate: Gate = build_gate(self._store, Policy()).outside()
         self._workspace = workspace
         self._agent = agent
         self._lease = lease
@@ -277,7 +290,7 @@ class Local:
         await self._store.open()
         try:
             await self._store.state()
-            self._gate.policy = await stored_policy(self._store, self._workspace, self._own)
+            self._gate.policy = await load_stored_policy(self._store, self._workspace, self._own)
             self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
@@ -306,10 +319,10 @@ class Local:
 
 
 MAX_NOTE = 1_000  # characters
-KEPT = 10_000  # files; a call whose end was never told leaves one behind
+MAX_NOTES = 10_000  # files; a call whose end was never told leaves one behind
 
 
-class Notes:
+class FileNotes:
     def __init__(self, folder: Path) -> None:
         """Raises Misconfigured for a folder in which others could write."""
         self._folder = folder.expanduser()
@@ -337,6 +350,6 @@ class Notes:
     def _tidy(self) -> None:
         """The oldest go once there are too many: theirs is long shown as unknown."""
         found = list(os.scandir(self._folder))
-        if len(found) > KEPT:
-            for each in sorted(found, key=lambda entry: entry.stat().st_mtime)[: KEPT // 2]:
+        if len(found) > MAX_NOTES:
+            for each in sorted(found, key=lambda entry: entry.stat().st_mtime)[: MAX_NOTES // 2]:
                 Path(each).unlink(missing_ok=True)

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.accounts.keys import NEVER
-from interlock.cli.context import Desk, command, kept, made
-from interlock.cli.output import clock_time, nearest, print_json, say, show, table
+from interlock.accounts.keys import NEVER_EXPIRES
+from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
+from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
-from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, Bindings, Key
-from interlock.presenters.text import listed
+from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, ApiKey, KeyBindings
+from interlock.presenters.text import join_or_none
 from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
 
 app = typer.Typer()
 
 
-class Role(StrEnum):
+class KeyRole(StrEnum):
     AGENT = "agent"
     VIEWER = "viewer"
     REVIEWER = "reviewer"
@@ -34,11 +34,11 @@ QUOTA: dict[str, Any] = {"metavar": "N", "min": 0, "max": MAX_QUOTA, "show_defau
 KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As the list shows it: ilk_…")]
 
 
-@command(app, made)
+@command(app, open_or_create_database)
 async def create(
-    desk: Desk,
+    desk: CommandContext,
     name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What it is for.")],
-    role: Annotated[Role, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
+    role: Annotated[KeyRole, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
     *,
     user: Annotated[str, typer.Option(metavar="NAME", show_default="the key's name", help="Whose it is.")] = "",
     agent: Annotated[
@@ -72,20 +72,20 @@ async def create(
 
     --user of an agent's key means --requester NAME, and adds a missing person. For quotas, 0 is no limit.
     """
-    await _workspace(desk)
+    await _check_workspace(desk)
     author = await desk.person("")
-    bindings = Bindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
+    bindings = KeyBindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
     accounts = desk.parts.accounts.traced(author.trace)
     key, secret = await accounts.create_key(
-        desk.workspace, name, role.value, author.name, user, bindings, _lasts(expires)
+        desk.workspace, name, role.value, author.name, user, bindings, _parse_lifetime(expires)
     )
     whose = f" of {visible(key.person)}" if key.person else ""
     _print_new(desk, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")
 
 
-@command(app, kept)
+@command(app, open_database)
 async def rotate(
-    desk: Desk,
+    desk: CommandContext,
     key_id: KeyId,
     overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key goes on.")] = "24h",
     expires: Annotated[
@@ -93,18 +93,18 @@ async def rotate(
     ] = "",
 ) -> None:
     """Make a key with the same bindings in place of another, and print it, this once, on the last line."""
-    key_id, _ = await _known(desk, key_id)
+    key_id, _ = await _find_key(desk, key_id)
     author = await desk.person("")
     accounts = desk.parts.accounts.traced(author.trace)
     key, secret = await accounts.rotate_key(
-        desk.workspace, key_id, author.name, parse_duration(overlap), _lasts(expires)
+        desk.workspace, key_id, author.name, parse_duration(overlap), _parse_lifetime(expires)
     )
     _print_new(desk, key, secret, f"Made the key {key.id} in place of {key_id}, which ends in {overlap} at the latest.")
 
 
-@command(app, kept, "list")
+@command(app, open_database, "list")
 async def list_keys(
-    desk: Desk,
+    desk: CommandContext,
     everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
 ) -> None:
     """The keys of a workspace, what each is bound to, when it was used last and when it ends; the newest first."""
@@ -120,10 +120,10 @@ async def list_keys(
         say("There are no keys. Make one: interlock keys create --name NAME --role agent --agent NAME")
 
 
-@command(app, kept)
-async def revoke(desk: Desk, key_id: KeyId) -> None:
+@command(app, open_database)
+async def revoke(desk: CommandContext, key_id: KeyId) -> None:
     """End a key: from now on it lets nobody in."""
-    key_id, before = await _known(desk, key_id)
+    key_id, before = await _find_key(desk, key_id)
     author = await desk.person("")
     key = await desk.parts.accounts.traced(author.trace).revoke_key(desk.workspace, key_id, author.name)
     if desk.json:
@@ -134,7 +134,7 @@ async def revoke(desk: Desk, key_id: KeyId) -> None:
         say(f"Revoked {key.id} ({visible(key.name)}). A running server takes it for a second more at most.")
 
 
-def _print_new(desk: Desk, key: Key, secret: str, made: str) -> None:
+def _print_new(desk: CommandContext, key: ApiKey, secret: str, made: str) -> None:
     if desk.json:
         print_json({**_key_json(key), "key": secret})
         return
@@ -146,63 +146,63 @@ def _print_new(desk: Desk, key: Key, secret: str, made: str) -> None:
             style="yellow",
         )
     if key.expires_at is not None:
-        say(f"It ends {clock_time(key.expires_at)}. Before that: interlock keys rotate {key.id}")
+        say(f"It ends {local_time(key.expires_at)}. Before that: interlock keys rotate {key.id}")
     typer.echo(secret)
 
 
-async def _known(desk: Desk, key_id: str) -> tuple[str, Key]:
+async def _find_key(desk: CommandContext, key_id: str) -> tuple[str, ApiKey]:
     known = {key.id: key for key in await desk.parts.accounts.keys(desk.workspace)}
     key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # the whole key was given: its id is the beginning
     if key_id not in known:
-        hint = nearest(key_id, known) or " See: interlock keys list"
+        hint = did_you_mean(key_id, known) or " See: interlock keys list"
         raise NotFound(f"There is no key {visible(key_id)} in the workspace {desk.workspace!r}.{hint}")
     return key_id, known[key_id]
 
 
-def _lasts(text: str) -> int | None:
+def _parse_lifetime(text: str) -> int | None:
     if not text:
         return None
-    return NEVER if text == "never" else parse_duration(text)
+    return NEVER_EXPIRES if text == "never" else parse_duration(text)
 
 
-async def _workspace(desk: Desk) -> None:
+async def _check_workspace(desk: CommandContext) -> None:
     """A misspelt name must not make a workspace."""
     names = [name for name, _ in await desk.parts.accounts.workspaces()]
     if desk.workspace == "default":
         await desk.parts.accounts.add_workspace(desk.workspace)
     elif desk.workspace not in names:
-        hint = nearest(desk.workspace, names)
+        hint = did_you_mean(desk.workspace, names)
         raise NotFound(
             f"There is no workspace {visible(desk.workspace)!r}.{hint} Make it: interlock workspaces add NAME"
         )
 
 
-def _row(key: Key) -> tuple[str, ...]:
-    used = "never" if key.used_at is None else clock_time(key.used_at)
-    ends = "never" if key.expires_at is None else clock_time(key.expires_at)
-    revoked = "" if key.revoked_at is None else clock_time(key.revoked_at)
-    made = (visible(key.created_by), clock_time(key.created_at))
-    return (key.id, visible(key.name), key.role, visible(_bound(key)), *made, used, ends, revoked)
+def _row(key: ApiKey) -> tuple[str, ...]:
+    used = "never" if key.used_at is None else local_time(key.used_at)
+    ends = "never" if key.expires_at is None else local_time(key.expires_at)
+    revoked = "" if key.revoked_at is None else local_time(key.revoked_at)
+    made = (visible(key.created_by), local_time(key.created_at))
+    return (key.id, visible(key.name), key.role, visible(_binding_text(key)), *made, used, ends, revoked)
 
 
-def _bound(key: Key) -> str:
+def _binding_text(key: ApiKey) -> str:
     """What an agent's key is bound to, or whose another is."""
     if key.role != AGENT:
         return key.person
     requester = {"": "", ANY_REQUESTER: "any requester", NO_REQUESTER: "no requester"}.get(
         key.requester, f"for {key.requester}"
     )
-    tools = f"tools {listed(key.tools)}" if key.tools else ""
-    agents = listed(key.agents) if key.agents else "any agent"
-    return "; ".join(part for part in (agents, tools, requester, *_quotas(key)) if part)
+    tools = f"tools {join_or_none(key.tools)}" if key.tools else ""
+    agents = join_or_none(key.agents) if key.agents else "any agent"
+    return "; ".join(part for part in (agents, tools, requester, *_quota_texts(key)) if part)
 
 
-def _quotas(key: Key) -> list[str]:
+def _quota_texts(key: ApiKey) -> list[str]:
     words = {"per_minute": "a minute", "pending": "pending"}
     return [f"{f'{limit:,}' if limit else 'any number'} {words[name]}" for name, limit in key.quotas.items()]
 
 
-def _key_json(key: Key) -> dict[str, object]:
+def _key_json(key: ApiKey) -> dict[str, object]:
     return {
         "id": key.id,
         "name": key.name,

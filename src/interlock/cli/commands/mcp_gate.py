@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from interlock.cli.context import Options
+from interlock.cli.context import CommandOptions
 from interlock.cli.output import say
 from interlock.cli.trusted_config import trusted_database, trusted_settings
-from interlock.config.load import gate_token, handed_on, key_of_agent
-from interlock.config.models import InlinePolicy, McpServer, PolicyFile
+from interlock.config.load import agent_key, child_environment, gate_token
+from interlock.config.models import InlinePolicy, McpServerSettings, PolicyFile
 from interlock.core.errors import Misconfigured
-from interlock.integrations.mcp_gate.gate import PATH, Door, McpGate, Offer, Waits, mcp_gate
+from interlock.integrations.mcp_gate.gate import PATH, HttpAccess, McpGate, UpstreamOptions, WaitOptions, mcp_gate
 from interlock.runtime.json_schema import check_schema
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal
@@ -28,7 +28,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class McpGateOptions:
     command: list[str]
     http: bool
     host: str
@@ -44,23 +44,23 @@ class Wanted:
     token: str
 
 
-async def run(options: Options, wanted: Wanted) -> None:
+async def run(options: CommandOptions, wanted: McpGateOptions) -> None:
     """Over standard streams the output belongs to the protocol, so people are told on standard error."""
     settings = trusted_settings(options.config, options.database)
-    lock = _lock(options, settings, wanted)
+    lock = _open_interlock(options, settings, wanted)
     toggles = None if wanted.url else settings.toggles().get(wanted.agent)
-    offer = Offer(_servers(settings, wanted, options.workspace), check_schema, wanted.trust_hints)
-    waits = Waits(wanted.wait, wanted.public_url or wanted.url or settings.server.public_url)
-    async with mcp_gate(lock.agent(wanted.agent, toggles), offer, waits, wanted.run, _say) as gate:
+    offer = UpstreamOptions(_servers(settings, wanted, options.workspace), check_schema, wanted.trust_hints)
+    waits = WaitOptions(wanted.wait, wanted.public_url or wanted.url or settings.server.public_url)
+    async with mcp_gate(lock.agent(wanted.agent, toggles), offer, waits, wanted.run, _print_stderr) as gate:
         ended_well = await (_over_http(gate, wanted) if wanted.http else _over_stdio(gate))
     if not ended_well:
         sys.exit(1)
 
 
-def _lock(options: Options, settings: Settings, wanted: Wanted) -> Interlock:
+def _open_interlock(options: CommandOptions, settings: Settings, wanted: McpGateOptions) -> Interlock:
     run_id = wanted.run or None
     if wanted.url:
-        key = wanted.key or key_of_agent()
+        key = wanted.key or agent_key()
         return Interlock(wanted.url, agent=wanted.agent, run_id=run_id, key=key or None)
     more: dict[str, Any] = {"workspace": options.workspace, "policy": _policy(settings)}
     return Interlock(options.database or trusted_database(settings), agent=wanted.agent, run_id=run_id, **more)
@@ -77,18 +77,18 @@ def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
             return path
 
 
-def _servers(settings: Settings, wanted: Wanted, workspace: str) -> dict[str, McpServer]:
+def _servers(settings: Settings, wanted: McpGateOptions, workspace: str) -> dict[str, McpServerSettings]:
     """A program after `--` gets the environment that its client gave to the gate."""
     reads = tuple(pattern.strip() for pattern in wanted.reads.split(",") if pattern.strip())
     if not wanted.command:
         known = {name: each for name, each in settings.mcp_servers.items() if workspace in each.workspaces}
         return {name: replace(each, reads=(*each.reads, *reads)) for name, each in known.items()}
     program, *arguments = wanted.command
-    server = McpServer(program, tuple(arguments), handed_on(), reads=reads)
-    return {_name(program, arguments): server}
+    server = McpServerSettings(program, tuple(arguments), child_environment(), reads=reads)
+    return {_server_name(program, arguments): server}
 
 
-def _name(program: str, arguments: list[str]) -> str:
+def _server_name(program: str, arguments: list[str]) -> str:
     """What people call it: the package or the file rather than what runs it."""
     runner = Path(program).name.rstrip("0123456789.") in ("npx", "uvx", "uv", "python", "node", "bunx", "deno")
     words = [word for word in arguments if not word.startswith("-") and word not in ("run", "tool")]
@@ -99,11 +99,11 @@ def _name(program: str, arguments: list[str]) -> str:
 async def _over_stdio(gate: McpGate) -> bool:
     stop = asyncio.Event()
     with on_signal(stop.set):
-        return await gate.over_stdio(_say, stop)
+        return await gate.over_stdio(_print_stderr, stop)
 
 
-async def _over_http(gate: McpGate, wanted: Wanted) -> bool:
-    from interlock.server.lifecycle import answer, listen
+async def _over_http(gate: McpGate, wanted: McpGateOptions) -> bool:
+    from interlock.server.lifecycle import listen, serve_asgi
 
     token = wanted.token or gate_token()
     if wanted.host not in LOOPBACK and not token:
@@ -113,14 +113,14 @@ async def _over_http(gate: McpGate, wanted: Wanted) -> bool:
         )
     listening = listen(wanted.host, wanted.port)
     host, port = listening.getsockname()[:2]
-    app = gate.over_http(Door(token))
+    app = gate.over_http(HttpAccess(token))
     say(f"The MCP gate is at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
-        await answer(app, listening)
+        await serve_asgi(app, listening)
     finally:
         await app.close()
     return True
 
 
-def _say(line: str) -> None:
+def _print_stderr(line: str) -> None:
     typer.echo(line, err=True)

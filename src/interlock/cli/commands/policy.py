@@ -13,32 +13,38 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from interlock.app.bootstrap import absent, doors_of, names_of, wire
-from interlock.app.workspaces import Known, Workspaces
-from interlock.chat.assistant import equipment_of
-from interlock.chat.tool_registry import Registered
+from interlock.app.bootstrap import build_gate_and_inbox, build_services, known_names, missing_database_file
+from interlock.app.workspaces import Workspaces, WorkspaceSnapshot
+from interlock.chat.assistant import build_chat_components
+from interlock.chat.tool_registry import RegisteredTools
 from interlock.cli.commands import policy_rehearse, policy_versions
-from interlock.cli.context import Options, command, given, kept
+from interlock.cli.context import CommandOptions, command, open_database, without_database
 from interlock.cli.output import grid, print_json, say, show, table
-from interlock.cli.policy_in_force import Source, complaining, configured, current, load
+from interlock.cli.policy_in_force import (
+    PolicySource,
+    configured_source,
+    current_source,
+    load_source,
+    name_source_in_errors,
+)
 from interlock.config.load import Settings
 from interlock.config.models import DEFAULT_WORKSPACE
-from interlock.core.canonical import MAX_BYTES, parse
+from interlock.core.canonical import MAX_BYTES, parse_json
 from interlock.core.card import visible
-from interlock.core.identity import Key
+from interlock.core.identity import ApiKey
 from interlock.core.pins import Pins
-from interlock.core.policy.claims import unbound_keys
+from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Allow, Ask, Deny
 from interlock.core.ports import User
-from interlock.notify.workspace_channels import reaching_of
+from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.explain import Explanation
-from interlock.policy.file import Loaded, Names, read_policy
-from interlock.policy.own_file import configured_policy
-from interlock.policy.templates import NAMES, summary, template
+from interlock.policy.file import KnownNames, LoadedPolicy, read_policy_file
+from interlock.policy.own_file import read_configured_policy
+from interlock.policy.templates import TEMPLATE_NAMES, read_template, template_summary
 from interlock.presenters.policy import explanation_json
-from interlock.presenters.text import counted, terms_lines
-from interlock.runtime.durations import show_duration
-from interlock.server.explain import Question, question_of
+from interlock.presenters.text import pluralize, terms_lines
+from interlock.runtime.durations import format_duration
+from interlock.server.explain import ExplainRequest, parse_explain_request
 from interlock.server.proposals import known_spec
 from interlock.storage.store import SqlStore
 
@@ -47,15 +53,15 @@ for part in (policy_versions, policy_rehearse):
     app.add_typer(part.app)
 
 
-@command(app, given)
+@command(app, without_database)
 async def check(
-    options: Options,
+    options: CommandOptions,
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
 ) -> None:
     """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
-    names, settings, keys = await _surroundings(options)
-    loaded = load(Source(read_policy(file), str(file)), settings, names)
-    loose = unbound_keys(loaded.policy, *keys)
+    names, settings, keys = await _read_names_and_keys(options)
+    loaded = load_source(PolicySource(read_policy_file(file), str(file)), settings, names)
+    loose = unbound_keys_warning(loaded.policy, *keys)
     loaded = replace(loaded, warnings=(*loaded.warnings, loose)) if loose else loaded
     rules = [rule.name for rule in loaded.policy.rules]
     if options.json:
@@ -64,13 +70,13 @@ async def check(
         return
     for warning in loaded.warnings:
         say(f"warning: {file}, {warning}", style="yellow")
-    warnings = counted(len(loaded.warnings), "warning", "warnings") if loaded.warnings else "no warnings"
-    say(f"{file}: {counted(len(rules), 'rule', 'rules')}, {warnings}.")
+    warnings = pluralize(len(loaded.warnings), "warning", "warnings") if loaded.warnings else "no warnings"
+    say(f"{file}: {pluralize(len(rules), 'rule', 'rules')}, {warnings}.")
 
 
-@command(app, given, "explain")
+@command(app, without_database, "explain")
 async def explain_call(
-    options: Options,
+    options: CommandOptions,
     call: Annotated[
         Path,
         typer.Argument(
@@ -85,30 +91,30 @@ async def explain_call(
     ] = None,
 ) -> None:
     """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
-    draft = Source(read_policy(policy), str(policy)) if policy else None
-    asked = parse(_bytes(call))
-    async with surroundings(options, draft) as here:
-        question = here.with_limits(question_of(asked, here, here))
+    draft = PolicySource(read_policy_file(policy), str(policy)) if policy else None
+    asked = parse_json(_read_bounded(call))
+    async with open_explain_context(options, draft) as here:
+        question = here.with_limits(parse_explain_request(asked, here, here))
         explained = question.explained(here.loaded.policy, here.loaded.lines)
         if options.json:
             print_json(explanation_json(explained, here.source.origin, here.loaded))
         else:
-            _tell(explained, here.source)
+            _print_explanation(explained, here.source)
 
 
-async def _surroundings(options: Options) -> tuple[Names, Settings, tuple[Sequence[Key], int]]:
+async def _read_names_and_keys(options: CommandOptions) -> tuple[KnownNames, Settings, tuple[Sequence[ApiKey], int]]:
     """The workspace's teams and keys of now, if there is a database; one that was named has to be there."""
     settings = options.settings()
-    own, reaching = settings.of(options.workspace), reaching_of(settings, options.workspace)
-    if not options.database and absent(settings.storage.url) is not None:
-        return names_of([], reaching), own, ((), 0)
-    async with kept(options) as desk:
+    own, reaching = settings.of(options.workspace), policy_load_options(settings, options.workspace)
+    if not options.database and missing_database_file(settings.storage.url) is not None:
+        return known_names([], reaching), own, ((), 0)
+    async with open_database(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
         keys = await desk.parts.accounts.keys(desk.workspace), desk.now()
-        return names_of(users, reaching), own, keys
+        return known_names(users, reaching), own, keys
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bounded(path: Path) -> bytes:
     if str(path) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with path.open("rb") as file:
@@ -118,7 +124,7 @@ def _bytes(path: Path) -> bytes:
 # What is said
 
 
-def _tell(explained: Explanation, source: Source) -> None:
+def _print_explanation(explained: Explanation, source: PolicySource) -> None:
     say(f"Judged {visible(explained.judged_as)}.")
     say(f"Policy: {visible(source.origin)}")
     for step in explained.steps:
@@ -126,7 +132,7 @@ def _tell(explained: Explanation, source: Source) -> None:
     say(f"Verdict: {visible(explained.why)}", style="bold")
     match explained.verdict:
         case Allow(_, start_within):
-            say(f"It runs without asking anybody; a write has to start within {show_duration(start_within)}.")
+            say(f"It runs without asking anybody; a write has to start within {format_duration(start_within)}.")
         case Deny(reason):
             say(f"It does not run, and nobody is asked. The agent is told: {visible(reason)}")
         case Ask() as terms:
@@ -136,37 +142,47 @@ def _tell(explained: Explanation, source: Source) -> None:
         say(f"Note: {visible(note)}")
 
 
-@command(app, given)
-async def templates(options: Options) -> None:
+@command(app, without_database)
+async def templates(options: CommandOptions) -> None:
     """Policies to start from, with what each lets through."""
     if options.json:
-        print_json({"items": [{"name": name, "summary": summary(name)} for name in NAMES], "next": None})
+        print_json(
+            {"items": [{"name": name, "summary": template_summary(name)} for name in TEMPLATE_NAMES], "next": None}
+        )
     else:
-        show(table(("NAME", "WHAT IT DOES"), [(name, summary(name)) for name in NAMES], stretch="WHAT IT DOES"))
+        show(
+            table(
+                ("NAME", "WHAT IT DOES"),
+                [(name, template_summary(name)) for name in TEMPLATE_NAMES],
+                stretch="WHAT IT DOES",
+            )
+        )
 
 
-@command(app, given, "template")
+@command(app, without_database, "template")
 async def print_template(
-    options: Options,
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help=f"One of {', '.join(NAMES)}.")],
+    options: CommandOptions,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help=f"One of {', '.join(TEMPLATE_NAMES)}.")
+    ],
 ) -> None:
     """Print a template as it is, with its comments: interlock policy template balanced > policy.yaml"""
     if options.json:
-        print_json({"name": name, "summary": summary(name), "body": template(name)})
+        print_json({"name": name, "summary": template_summary(name), "body": read_template(name)})
     else:
-        sys.stdout.write(template(name))
+        sys.stdout.write(read_template(name))
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ExplainContext:
     """What a server on the same database and configuration would judge by, but for the tools of MCP servers."""
 
     settings: Settings
-    registered: Registered
+    registered: RegisteredTools
     workspace: str
-    source: Source
-    loaded: Loaded
-    known: Known
+    source: PolicySource
+    loaded: LoadedPolicy
+    known: WorkspaceSnapshot
     is_kept: bool
 
     @property
@@ -177,11 +193,11 @@ class Surroundings:
     def pins(self) -> Pins:
         return self.known.pins
 
-    def with_limits(self, asked: Question) -> Question:
+    def with_limits(self, asked: ExplainRequest) -> ExplainRequest:
         """And what cannot be known here."""
         return asked._replace(notes=(*asked.notes, *self._limits(asked)))
 
-    def _limits(self, asked: Question) -> Iterator[str]:
+    def _limits(self, asked: ExplainRequest) -> Iterator[str]:
         if known_spec(asked.call.tool, self, self) is not None:
             return
         servers = [name for name, each in self.settings.mcp_servers.items() if self.workspace in each.workspaces]
@@ -195,41 +211,44 @@ class Surroundings:
 
 
 @asynccontextmanager
-async def surroundings(options: Options, draft: Source | None) -> AsyncIterator[Surroundings]:
+async def open_explain_context(options: CommandOptions, draft: PolicySource | None) -> AsyncIterator[ExplainContext]:
     """With the database if there is one; one that was named has to be there."""
     settings = options.settings()
-    if not options.database and absent(settings.storage.url) is not None:
-        own, reaching = settings.of(options.workspace), reaching_of(settings, options.workspace)
+    if not options.database and missing_database_file(settings.storage.url) is not None:
+        own, reaching = settings.of(options.workspace), policy_load_options(settings, options.workspace)
         source = draft or _configured(settings, options.workspace)
-        loaded = load(source, own, names_of([], reaching) if draft else None)
-        registered, nothing = _registered(settings, wire(settings.storage.url).store), Known(None, {}, {}, Pins())
-        yield Surroundings(settings, registered, options.workspace, source, loaded, nothing, is_kept=False)
+        loaded = load_source(source, own, known_names([], reaching) if draft else None)
+        registered, nothing = (
+            _registered_tools(settings, build_services(settings.storage.url).store),
+            WorkspaceSnapshot(None, {}, {}, Pins()),
+        )
+        yield ExplainContext(settings, registered, options.workspace, source, loaded, nothing, is_kept=False)
         return
-    async with kept(options) as desk:
+    async with open_database(options) as desk:
         store = desk.parts.store
         workspaces = Workspaces(
             store,
-            partial(doors_of, store),
+            partial(build_gate_and_inbox, store),
             settings.toggles(),
-            partial(reaching_of, settings),
-            configured_policy(settings),
+            partial(policy_load_options, settings),
+            read_configured_policy(settings),
         )
         stored = await store.policy(desk.workspace)
-        in_force = await current(desk) if stored else _configured(settings, desk.workspace)
-        with complaining(in_force):
+        in_force = await current_source(desk) if stored else _configured(settings, desk.workspace)
+        with name_source_in_errors(in_force):
             doors = await workspaces.doors(desk.workspace)
         source, loaded = draft or in_force, doors.loaded
         if draft or doors.known.policy is None:  # then the configuration's is put in force when a server starts
-            with complaining(source):
+            with name_source_in_errors(source):
                 loaded = await workspaces.draft(desk.workspace, source.text)
-        registered = _registered(settings, store)
-        yield Surroundings(settings, registered, desk.workspace, source, loaded, doors.known, is_kept=True)
+        registered = _registered_tools(settings, store)
+        yield ExplainContext(settings, registered, desk.workspace, source, loaded, doors.known, is_kept=True)
 
 
-def _configured(settings: Settings, workspace: str) -> Source:
+def _configured(settings: Settings, workspace: str) -> PolicySource:
     """The configuration's policy is the default workspace's alone."""
-    return configured(settings if workspace == DEFAULT_WORKSPACE else replace(settings, policy=None))
+    return configured_source(settings if workspace == DEFAULT_WORKSPACE else replace(settings, policy=None))
 
 
-def _registered(settings: Settings, store: SqlStore) -> Registered:
-    return Registered(settings.actions, equipment_of(settings, store).toolbox)
+def _registered_tools(settings: Settings, store: SqlStore) -> RegisteredTools:
+    return RegisteredTools(settings.actions, build_chat_components(settings, store).toolbox)

@@ -11,19 +11,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from interlock.app.bootstrap import names_of
-from interlock.cli.context import Desk, command, kept, made
-from interlock.cli.output import clock_time, print_json, printable, say, short, show, table
-from interlock.cli.policy_in_force import Source, current, load, version_of
+from interlock.app.bootstrap import known_names
+from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
+from interlock.cli.output import local_time, print_json, printable, say, shorten, show, table
+from interlock.cli.policy_in_force import PolicySource, current_source, find_version, load_source
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
-from interlock.notify.workspace_channels import reaching_of
-from interlock.policy.diff import Difference, Facet, RuleDifference, compare
-from interlock.policy.file import Loaded, read_policy
-from interlock.presenters.policy import difference_json, version_json
-from interlock.presenters.text import counted
+from interlock.notify.workspace_channels import policy_load_options
+from interlock.policy.diff import FieldDifference, PolicyDifference, RuleDifference, diff_policies
+from interlock.policy.file import LoadedPolicy, read_policy_file
+from interlock.presenters.policy import difference_json, policy_version_json
+from interlock.presenters.text import pluralize
 
 app = typer.Typer()
 
@@ -34,64 +34,65 @@ Version = Annotated[
 ]
 
 
-@command(app, made)
+@command(app, open_or_create_database)
 async def put(
-    desk: Desk,
+    desk: CommandContext,
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the history.")] = "",
 ) -> None:
     """Put a policy in force, as a new version. A file with a mistake changes nothing."""
-    author, text = await _author(desk), read_policy(file)
+    author, text = await _author(desk), read_policy_file(file)
     if len(reason) > MAX_COMMENT:
         raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
-    reaching = reaching_of(desk.settings, desk.workspace)
-    names = names_of(await desk.parts.store.users(desk.workspace), reaching)
-    loaded = load(Source(text, str(file)), desk.own, names)
+    reaching = policy_load_options(desk.settings, desk.workspace)
+    names = known_names(await desk.parts.store.users(desk.workspace), reaching)
+    loaded = load_source(PolicySource(text, str(file)), desk.own, names)
     before = await desk.parts.store.policy(desk.workspace)
-    old = load(await current(desk), desk.own)
+    old = load_source(await current_source(desk), desk.own)
     await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason, reaching)
-    stored = await version_of(desk, None)
+    stored = await find_version(desk, None)
     fresh = before is None or stored.version != before.version
     if desk.json:
-        print_json({**version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
+        print_json({**policy_version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
         return
     for warning in loaded.warnings:
         say(f"warning: {visible(str(file))}, {warning}", style="yellow")
-    _tell_put(stored, loaded, compare(old.policy, loaded.policy), unchanged=not fresh)
+    _print_put(stored, loaded, diff_policies(old.policy, loaded.policy), unchanged=not fresh)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def history(
-    desk: Desk, limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100
+    desk: CommandContext,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100,
 ) -> None:
     """Every version that was put in force: when, by whom and why."""
     versions = await desk.parts.store.policies(desk.workspace, limit)
     if desk.json:
-        print_json({"items": [version_json(version) for version in versions], "next": None})
+        print_json({"items": [policy_version_json(version) for version in versions], "next": None})
     elif versions:
         rows = [_row(version, versions[0]) for version in versions]
         show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
     else:
-        source = await current(desk)
+        source = await current_source(desk)
         say(f"No policy was put into this database yet. In force: {visible(source.origin)}.")
 
 
-@command(app, kept, "show")
-async def show_policy(desk: Desk, version: Version = None) -> None:
+@command(app, open_database, "show")
+async def show_policy(desk: CommandContext, version: Version = None) -> None:
     """Print a policy as it was put in force; off a terminal exactly, so that it can be put back."""
     stored = None
     if version is not None or await desk.parts.store.policy(desk.workspace) is not None:
-        stored = await version_of(desk, version)
-    text = stored.body if stored else (await current(desk)).text
+        stored = await find_version(desk, version)
+    text = stored.body if stored else (await current_source(desk)).text
     if desk.json:
-        print_json({**(version_json(stored) if stored else {"version": None}), "body": text})
+        print_json({**(policy_version_json(stored) if stored else {"version": None}), "body": text})
     else:
         sys.stdout.write(printable(text) + "\n" if sys.stdout.isatty() else text)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def diff(
-    desk: Desk,
+    desk: CommandContext,
     first: Annotated[
         str,
         typer.Argument(
@@ -105,52 +106,57 @@ async def diff(
     ] = "",
 ) -> None:
     """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
-    old, new = await _sides(desk, first, second)
-    difference = compare(load(old, desk.own).policy, load(new, desk.own).policy)
+    old, new = await _sources_to_compare(desk, first, second)
+    difference = diff_policies(load_source(old, desk.own).policy, load_source(new, desk.own).policy)
     if desk.json:
         print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
         return
-    say(f"From {visible(old.origin)}\nto {visible(new.origin)}: {_told(difference, old, new)}.", style="bold")
+    say(
+        f"From {visible(old.origin)}\nto {visible(new.origin)}: {_difference_text(difference, old, new)}.", style="bold"
+    )
     show_difference(difference)
 
 
-async def _author(desk: Desk) -> str:
+async def _author(desk: CommandContext) -> str:
     person = await desk.person("")
     if person.role != "admin":
         raise Forbidden(f"{person.name} is a {person.role} here; only an admin puts a policy in force.")
     return person.name
 
 
-def _tell_put(stored: PolicyVersion, loaded: Loaded, difference: Difference, *, unchanged: bool) -> None:
+def _print_put(stored: PolicyVersion, loaded: LoadedPolicy, difference: PolicyDifference, *, unchanged: bool) -> None:
     if unchanged:
         say(f"Nothing to do: this very policy is in force already, as version {stored.version}.")
         return
-    rules = counted(len(loaded.policy.rules), "rule", "rules")
-    say(f"Version {stored.version} is in force, with {rules}. What changed: {summed_up(difference) or NOTHING}.")
+    rules = pluralize(len(loaded.policy.rules), "rule", "rules")
+    say(
+        f"Version {stored.version} is in force, with {rules}. "
+        f"What changed: {difference_summary(difference) or NOTHING}."
+    )
 
 
-async def _sides(desk: Desk, first: str, second: str) -> tuple[Source, Source]:
+async def _sources_to_compare(desk: CommandContext, first: str, second: str) -> tuple[PolicySource, PolicySource]:
     """The older and the newer; a file is always the newer."""
     if not first:
         return await _last_change(desk)
     if not second:
-        named, in_force = await _named(desk, first), await current(desk)
+        named, in_force = await _read_source(desk, first), await current_source(desk)
         return (named, in_force) if _is_version(first) else (in_force, named)
-    one, other = await _named(desk, first), await _named(desk, second)
+    one, other = await _read_source(desk, first), await _read_source(desk, second)
     return (other, one) if _is_version(second) and not _is_version(first) else (one, other)
 
 
-async def _last_change(desk: Desk) -> tuple[Source, Source]:
+async def _last_change(desk: CommandContext) -> tuple[PolicySource, PolicySource]:
     versions = await desk.parts.store.policies(desk.workspace, 2)
     if len(versions) < 2:
         raise NotFound("There are no two versions to compare. Name a file: interlock policy diff FILE")
     return _source(versions[1]), _source(versions[0])
 
 
-async def _named(desk: Desk, word: str) -> Source:
+async def _read_source(desk: CommandContext, word: str) -> PolicySource:
     if _is_version(word):
-        return _source(await version_of(desk, int(word)))
-    return Source(read_policy(Path(word)), word)
+        return _source(await find_version(desk, int(word)))
+    return PolicySource(read_policy_file(Path(word)), word)
 
 
 def _is_version(word: str) -> bool:
@@ -158,20 +164,20 @@ def _is_version(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
-def _source(version: PolicyVersion) -> Source:
-    return Source(version.body, f"version {version.version}, put there by {version.author}")
+def _source(version: PolicyVersion) -> PolicySource:
+    return PolicySource(version.body, f"version {version.version}, put there by {version.author}")
 
 
-def _told(difference: Difference, old: Source, new: Source) -> str:
+def _difference_text(difference: PolicyDifference, old: PolicySource, new: PolicySource) -> str:
     if difference:
-        return summed_up(difference)
+        return difference_summary(difference)
     return "they are the same" if old.text == new.text else NOTHING
 
 
 def _row(version: PolicyVersion, newest: PolicyVersion) -> Sequence[str]:
     number = f"{version.version} (in force)" if version is newest else str(version.version)
-    reason = short(visible(version.reason)) if version.reason else "-"
-    return number, clock_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
+    reason = shorten(visible(version.reason)) if version.reason else "-"
+    return number, local_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
 
 
 KINDS = ("added", "removed", "changed", "renamed", "moved")
@@ -182,33 +188,33 @@ SIDE_BY_SIDE = 60  # characters
 NOT_GIVEN = "not given"
 
 
-def summed_up(difference: Difference) -> str:
+def difference_summary(difference: PolicyDifference) -> str:
     """`1 rule added, 2 changed; the defaults differ`."""
     kinds = Counter(each.kind for each in difference.rules)
     parts = [f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind]]
     if parts:
         number, _, rest = parts[0].partition(" ")
         parts[0] = f"{number} {'rule' if number == '1' else 'rules'} {rest}"
-    others = [name for name, facets in _others(difference) if facets]
+    others = [name for name, facets in _other_facets(difference) if facets]
     return "; ".join(filter(None, [", ".join(parts), *(f"the {name} differ" for name in others)]))
 
 
-def show_difference(difference: Difference) -> None:
+def show_difference(difference: PolicyDifference) -> None:
     for each in difference.rules:
-        show(Text(f"  {MARKS[each.kind]} {_place(each)}  {_name(each)}", style=STYLES[each.kind]))
+        show(Text(f"  {MARKS[each.kind]} {_position_text(each)}  {_name(each)}", style=STYLES[each.kind]))
         _show_facets(each.facets, each.kind)
-    for name, facets in _others(difference):
+    for name, facets in _other_facets(difference):
         if facets:
             show(Text(f"  ~ {name}", style=STYLES["changed"]))
             _show_facets(facets, "changed")
 
 
-def _others(difference: Difference) -> Iterator[tuple[str, tuple[Facet, ...]]]:
+def _other_facets(difference: PolicyDifference) -> Iterator[tuple[str, tuple[FieldDifference, ...]]]:
     yield "defaults", difference.defaults
     yield "switches of agents", difference.agents
 
 
-def _place(each: RuleDifference) -> str:
+def _position_text(each: RuleDifference) -> str:
     if each.moved:
         return f"{each.old_place} → {each.new_place}"
     return str(each.new_place or each.old_place)
@@ -219,7 +225,7 @@ def _name(each: RuleDifference) -> str:
     return f'"{visible(each.rule)}"{was}{", moved" if each.moved and each.kind != "moved" else ""}'
 
 
-def _show_facets(facets: tuple[Facet, ...], kind: str) -> None:
+def _show_facets(facets: tuple[FieldDifference, ...], kind: str) -> None:
     for facet in facets:
         for line in _lines(visible(facet.key), visible(facet.old), visible(facet.new), kind):
             show(Text(f"         {line}"))

@@ -10,31 +10,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.app.bootstrap import absent, hidden
-from interlock.cli.context import Desk, Options
-from interlock.cli.output import clock_time, print_json, say, short, show, span, table
-from interlock.config.load import key_of_agent
+from interlock.app.bootstrap import mask_password, missing_database_file
+from interlock.cli.context import CommandContext, CommandOptions
+from interlock.cli.output import duration_text, local_time, print_json, say, shorten, show, table
+from interlock.config.load import agent_key
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.pause import Pause
 from interlock.runtime.durations import rfc3339
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal
-from interlock.storage.tables.pauses import Whose
+from interlock.storage.tables.pauses import PauseScope
 
-RUN = "interlock-resume"  # of this process, which makes no calls itself
-Body = Callable[[Pause], Awaitable[object]]
+RUN_ID = "interlock-resume"  # of this process, which makes no calls itself
+ResumeFunction = Callable[[Pause], Awaitable[object]]
 
 
-class Wanted(NamedTuple):
+class ResumeOptions(NamedTuple):
     agent: str
     url: str
     key: str
     at_once: int
 
 
-async def listed(desk: Desk, agent: str, limit: int) -> None:
-    page = await desk.parts.store.pauses.paused(Whose(desk.workspace, agent), limit=limit)
+async def list_runs(desk: CommandContext, agent: str, limit: int) -> None:
+    page = await desk.parts.store.pauses.paused(PauseScope(desk.workspace, agent), limit=limit)
     if desk.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
         print_json({"items": [_pause_json(pause) for pause in page.items], "next": following})
@@ -47,10 +47,10 @@ async def listed(desk: Desk, agent: str, limit: int) -> None:
         say(f"No run{f' of {visible(agent)}' if agent else ''} stands still.")
 
 
-async def resume(options: Options, function: str, wanted: Wanted) -> None:
+async def resume(options: CommandOptions, function: str, wanted: ResumeOptions) -> None:
     """Until a signal; then waits for the runs that are under way. A second signal ends it at once."""
-    body = _loaded(function)
-    lock, where = await asyncio.to_thread(_opened, options, wanted)
+    body = _load_function(function)
+    lock, where = await asyncio.to_thread(_open_interlock, options, wanted)
     stop = asyncio.Event()
 
     async def went_on(pause: Pause) -> None:
@@ -65,22 +65,22 @@ async def resume(options: Options, function: str, wanted: Wanted) -> None:
         await asyncio.to_thread(lock.close)
 
 
-def _opened(options: Options, wanted: Wanted) -> tuple[Interlock, str]:
+def _open_interlock(options: CommandOptions, wanted: ResumeOptions) -> tuple[Interlock, str]:
     """With a run of its own, so that it takes up none of the agent's."""
     if wanted.url:
-        lock = Interlock(wanted.url, agent=wanted.agent, run_id=RUN, key=wanted.key or key_of_agent() or None)
-        where = hidden(wanted.url)
+        lock = Interlock(wanted.url, agent=wanted.agent, run_id=RUN_ID, key=wanted.key or agent_key() or None)
+        where = mask_password(wanted.url)
     else:
         url = options.settings().storage.url
-        if (gone := absent(url)) is not None:
+        if (gone := missing_database_file(url)) is not None:
             raise Misconfigured(f"There is no database at {gone}. Name the right one with --database.")
-        lock = Interlock(url, agent=wanted.agent, run_id=RUN, workspace=options.workspace)
-        where = hidden(url)
+        lock = Interlock(url, agent=wanted.agent, run_id=RUN_ID, workspace=options.workspace)
+        where = mask_password(url)
     lock.open()
     return lock, where
 
 
-def _loaded(function: str) -> Body:
+def _load_function(function: str) -> ResumeFunction:
     """From this folder, as a program that is started here would find it."""
     module, _, name = function.partition(":")
     if not module or not name:
@@ -98,10 +98,10 @@ def _loaded(function: str) -> Body:
         raise Misconfigured(f"{visible(module)} has no {visible(name)}.") from None
     if not callable(found):
         raise Misconfigured(f"{visible(function)} is not a function.")
-    return found if inspect.iscoroutinefunction(found) else _beside(found)
+    return found if inspect.iscoroutinefunction(found) else _in_thread(found)
 
 
-def _beside(function: Callable[[Pause], object]) -> Body:
+def _in_thread(function: Callable[[Pause], object]) -> ResumeFunction:
     """A synchronous function blocks a thread of its own."""
 
     async def run(pause: Pause) -> object:
@@ -114,8 +114,8 @@ def _beside(function: Callable[[Pause], object]) -> Body:
 def _row(pause: Pause, now: int) -> tuple[str, ...]:
     waits = f"{pause.waiting} approval{'' if pause.waiting == 1 else 's'}"
     why = waits if pause.waiting else "nobody: it goes on now" if pause.runner else "nobody: it can go on"
-    since = (clock_time(pause.paused_at), span(now - pause.paused_at))
-    return (short(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
+    since = (local_time(pause.paused_at), duration_text(now - pause.paused_at))
+    return (shorten(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
 
 
 def _pause_json(pause: Pause) -> dict[str, object]:

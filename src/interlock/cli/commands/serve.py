@@ -8,39 +8,39 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
-from interlock.cli.context import Options
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_services, wall_clock
+from interlock.cli.context import CommandOptions
 from interlock.cli.output import say
-from interlock.notify.workspace_channels import reaching_of
-from interlock.server.lifecycle import on_signal, take_logs, working
-from interlock.server.logs import Log
+from interlock.notify.workspace_channels import policy_load_options
+from interlock.server.lifecycle import background_jobs, capture_library_logs, on_signal
+from interlock.server.logs import JsonLogger
 
 if TYPE_CHECKING:
-    from interlock.chat.assistant import Chore, Demo
+    from interlock.chat.assistant import BackgroundTask, DemoSetup
     from interlock.config.models import Settings
 
 
-async def run(options: Options, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
+async def run_server(options: CommandOptions, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
     from interlock.server.serve import serve
 
     settings = options.settings(server_host=host or None, server_port=port)
-    await serve(settings, say, worker=worker, demo=_demo() if demo else None)
+    await serve(settings, say, worker=worker, demo=_load_demo() if demo else None)
 
 
-async def work(options: Options, *, demo: bool) -> None:
+async def run_worker(options: CommandOptions, *, demo: bool) -> None:
     """Any number of these may run, beside servers or without one."""
     settings = options.settings()
-    log = Log(wall_clock, settings.server.log)
-    parts = wire(settings.storage.url, retention=settings.storage.retention)
+    log = JsonLogger(wall_clock, settings.server.log)
+    parts = build_services(settings.storage.url, retention=settings.storage.retention)
     await parts.store.open()
     await parts.store.state()
     told = asyncio.Event()
-    take_logs(log)
+    capture_library_logs(log)
     try:
         with on_signal(told.set):
             async with (
-                _chatting(settings, parts, log, _demo() if demo else None) as chores,
-                working(log, parts.worker.run, *chores),
+                _background_tasks(settings, parts, log, _load_demo() if demo else None) as chores,
+                background_jobs(log, parts.worker.run, *chores),
             ):
                 say(f"Interlock's worker is running on {parts.store.name}.")
                 log.tell("info", "start", database=parts.store.name)
@@ -52,21 +52,23 @@ async def work(options: Options, *, demo: bool) -> None:
 
 
 @asynccontextmanager
-async def _chatting(settings: Settings, parts: Parts, log: Log, demo: Demo | None) -> AsyncIterator[list[Chore]]:
+async def _background_tasks(
+    settings: Settings, parts: AppServices, log: JsonLogger, demo: DemoSetup | None
+) -> AsyncIterator[list[BackgroundTask]]:
     """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.app.workspaces import Workspaces
-    from interlock.chat.assistant import assistant_of
-    from interlock.notify.service import reach_of
-    from interlock.policy.own_file import configured_policy
-    from interlock.server.serve import tell_stale
+    from interlock.chat.assistant import build_assistant
+    from interlock.notify.service import build_notification_service
+    from interlock.policy.own_file import read_configured_policy
+    from interlock.server.serve import log_stale_policy
 
-    own = configured_policy(settings)
-    toggles, reaching = settings.toggles(), partial(reaching_of, settings)
+    own = read_configured_policy(settings)
+    toggles, reaching = settings.toggles(), partial(policy_load_options, settings)
     workspaces = Workspaces(
-        parts.store, partial(doors_of, parts.store), toggles, reaching, own, partial(tell_stale, log)
+        parts.store, partial(build_gate_and_inbox, parts.store), toggles, reaching, own, partial(log_stale_policy, log)
     )
-    assistant = assistant_of(settings, parts.store, workspaces, log, demo=demo)
-    reach = reach_of(settings, parts.store, workspaces, log)
+    assistant = build_assistant(settings, parts.store, workspaces, log, demo=demo)
+    reach = build_notification_service(settings, parts.store, workspaces, log)
     following = asyncio.create_task(workspaces.follow())
     try:
         async with assistant.open(), reach.open():
@@ -75,7 +77,7 @@ async def _chatting(settings: Settings, parts: Parts, log: Log, demo: Demo | Non
         following.cancel()
 
 
-def _demo() -> Demo:
+def _load_demo() -> DemoSetup:
     from interlock.demo.equipment import DEMO
 
     return DEMO

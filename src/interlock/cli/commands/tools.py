@@ -8,58 +8,64 @@ from typing import Annotated
 
 import typer
 
-from interlock.app.tool_catalog import Catalog, KnownTool, on_word
-from interlock.chat.assistant import equipment_of
-from interlock.chat.tool_registry import Registered
+from interlock.app.tool_catalog import CatalogTool, ToolCatalog, count_trusted_declarations
+from interlock.chat.assistant import build_chat_components
+from interlock.chat.tool_registry import RegisteredTools
 from interlock.cli import prompts
-from interlock.cli.context import Desk, User, at_terminal, command, kept
-from interlock.cli.output import clock_time, nearest, print_json, say, show, table
-from interlock.cli.policy_in_force import current, load
+from interlock.cli.context import CommandContext, User, command, is_interactive, open_database
+from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
+from interlock.cli.policy_in_force import current_source, load_source
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
-from interlock.core.names import spelled
-from interlock.core.pins import Pin, believes
+from interlock.core.names import spell_out
+from interlock.core.pins import Pin, trusts_declared
 from interlock.presenters.policy import pin_json, tool_json
-from interlock.presenters.text import counted
+from interlock.presenters.text import pluralize
 
 app = typer.Typer()
 
 Agent = Annotated[str, typer.Option(metavar="NAME", help="Only what this agent declared.")]
 
 
-class Effect(StrEnum):
+class EffectOption(StrEnum):
     READ = "read"
     WRITE = "write"
     DESTRUCTIVE = "destructive"
 
 
-@command(app, kept, "list")
-async def list_tools(desk: Desk, agent: Agent = "") -> None:
+@command(app, open_database, "list")
+async def list_tools(desk: CommandContext, agent: Agent = "") -> None:
     """All tools, and whose word each runs on: registered, pinned, or declared by agents."""
-    catalog = await catalog_of(desk, agent)
+    catalog = await make_catalog(desk, agent)
     tools, bounds = await catalog.tools(desk.now()), await catalog.bounds()
     if desk.json:
-        believed = {"on_word": on_word(tools), "trust_declared": believes(catalog.policy), "bounds": bounds}
+        believed = {
+            "on_word": count_trusted_declarations(tools),
+            "trust_declared": trusts_declared(catalog.policy),
+            "bounds": bounds,
+        }
         print_json({"items": [tool_json(tool) for tool in tools], "next": None, **believed})
     elif tools:
         heads = ("TOOL", "KNOWN AS", "EFFECT", "AGENTS", "CALLS (30 d)", "LAST SEEN", "")
         show(table(heads, [_row(tool) for tool in tools], spare=("AGENTS", "LAST SEEN")))
-        if many := on_word(tools):
-            say(f"{on_word_of(many)}. Pin: interlock tools pin TOOL")
+        if many := count_trusted_declarations(tools):
+            say(f"{declared_only_text(many)}. Pin: interlock tools pin TOOL")
     else:
         say("There are no tools yet. They show up once an agent has called one.")
     for bound in () if desk.json else bounds:
         say(visible(bound), style="yellow")
 
 
-@command(app, kept)
+@command(app, open_database)
 async def pin(
-    desk: Desk,
+    desk: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")] = "",
     *,
     from_agent: Annotated[str, typer.Option(metavar="NAME", help="As this agent declared it last.")] = "",
-    effect: Annotated[Effect | None, typer.Option(show_default=False, help="In place of the declared one.")] = None,
+    effect: Annotated[
+        EffectOption | None, typer.Option(show_default=False, help="In place of the declared one.")
+    ] = None,
     all_of: Annotated[str, typer.Option(metavar="AGENT", help="Every tool that it declared.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Without a terminal, what asks needs it.")] = False,
     user: User = "",
@@ -71,21 +77,21 @@ async def pin(
     if all_of:
         await _pin_all(desk, all_of, author, sure=yes)
         return
-    catalog = await catalog_of(desk, from_agent)
+    catalog = await make_catalog(desk, from_agent)
     spec = await catalog.pinnable(tool, effect.value if effect else "")
     alike = await catalog.alike(tool)
     if alike and not yes:
-        _confirm(f"{_look_alike(tool, alike)}. Pin it?")
+        _confirm(f"{_look_alike_text(tool, alike)}. Pin it?")
     (made,) = await desk.parts.store.pin(desk.workspace, [spec], from_agent, author)
     if desk.json:
         print_json(pin_json(made))
     else:
-        say(f"Pinned {_told(made.spec)}. Calls that declare it otherwise are asked about.")
+        say(f"Pinned {_pin_text(made.spec)}. Calls that declare it otherwise are asked about.")
 
 
-@command(app, kept)
+@command(app, open_database)
 async def unpin(
-    desk: Desk,
+    desk: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
     user: User = "",
 ) -> None:
@@ -95,66 +101,66 @@ async def unpin(
         gone: Pin = await desk.parts.store.unpin(desk.workspace, tool, author)
     except NotFound as error:
         names = [pin.tool for pin in await desk.parts.store.pins(desk.workspace)]
-        raise NotFound(error.message + (nearest(tool, names) or " See: interlock tools list"), tool=tool) from None
+        raise NotFound(error.message + (did_you_mean(tool, names) or " See: interlock tools list"), tool=tool) from None
     if desk.json:
         print_json(pin_json(gone))
     else:
         say(f"Unpinned {visible(gone.tool)}. From now on it is what its agents say.")
 
 
-def on_word_of(many: int) -> str:
+def declared_only_text(many: int) -> str:
     return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
 
 
-async def catalog_of(desk: Desk, agent: str = "") -> Catalog:
+async def make_catalog(desk: CommandContext, agent: str = "") -> ToolCatalog:
     """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
-    policy = load(await current(desk), desk.settings).policy
-    registered = Registered(desk.settings.actions, equipment_of(desk.settings, desk.parts.store).toolbox)
-    return Catalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)
+    policy = load_source(await current_source(desk), desk.settings).policy
+    registered = RegisteredTools(desk.settings.actions, build_chat_components(desk.settings, desk.parts.store).toolbox)
+    return ToolCatalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)
 
 
-async def _pin_all(desk: Desk, agent: str, author: str, *, sure: bool) -> None:
+async def _pin_all(desk: CommandContext, agent: str, author: str, *, sure: bool) -> None:
     """Each effect is shown before anything is pinned; where nobody can be asked, nothing is pinned unless `sure`."""
-    specs, left_out = await (await catalog_of(desk, agent)).choice(desk.now())
+    specs, left_out = await (await make_catalog(desk, agent)).choice(desk.now())
     if not desk.json:
-        show(table(("TOOL", "EFFECT", ""), [_planned(spec) for spec in specs]))
+        show(table(("TOOL", "EFFECT", ""), [_pin_row(spec) for spec in specs]))
         for tool, reason in left_out:
             say(f"Left out: {visible(tool)}, since {visible(reason)}.", style="yellow")
     if specs and not sure:
-        _confirm(f"Pin {counted(len(specs), 'tool', 'tools')}?")
+        _confirm(f"Pin {pluralize(len(specs), 'tool', 'tools')}?")
     made = await desk.parts.store.pin(desk.workspace, specs, agent, author)
     if desk.json:
         told = [{"tool": tool, "reason": reason} for tool, reason in left_out]
         print_json({"pinned": [pin_json(each) for each in made], "left_out": told})
     else:
-        say(f"Pinned {counted(len(made), 'tool', 'tools')} of {visible(agent)}.")
+        say(f"Pinned {pluralize(len(made), 'tool', 'tools')} of {visible(agent)}.")
 
 
 def _confirm(question: str) -> None:
     """Where nobody can be asked, the answer is no."""
-    if not at_terminal():
+    if not is_interactive():
         raise InvalidRequest(f"{question} Nothing was pinned, since there is no terminal to ask at. To pin: add --yes")
     prompts.confirm(question)
 
 
-def _planned(spec: ToolSpec) -> tuple[str, ...]:
+def _pin_row(spec: ToolSpec) -> tuple[str, ...]:
     return visible(spec.name), spec.effect, "idempotent" if spec.idempotent else ""
 
 
-def _told(spec: ToolSpec) -> str:
+def _pin_text(spec: ToolSpec) -> str:
     more = [f"secret {', '.join(map(visible, spec.secret))}"] if spec.secret else []
     more += ["idempotent"] if spec.idempotent else []
     more += [] if spec.schema is not None else ["without a schema"]
     return ", ".join([f"{visible(spec.name)} as {spec.effect}", *more])
 
 
-def _look_alike(name: str, others: Sequence[str]) -> str:
-    return f"{spelled(name)} looks like {', '.join(map(spelled, others))}" if others else ""
+def _look_alike_text(name: str, others: Sequence[str]) -> str:
+    return f"{spell_out(name)} looks like {', '.join(map(spell_out, others))}" if others else ""
 
 
-def _row(tool: KnownTool) -> tuple[str, ...]:
-    last = clock_time(tool.last_at) if tool.last_at is not None else ""
+def _row(tool: CatalogTool) -> tuple[str, ...]:
+    last = local_time(tool.last_at) if tool.last_at is not None else ""
     more = f"changed: {', '.join(tool.changed)}" if tool.changed else "on its agent's word" if tool.on_word else ""
-    more = "; ".join(filter(None, (_look_alike(tool.name, tool.looks_like), more)))
+    more = "; ".join(filter(None, (_look_alike_text(tool.name, tool.looks_like), more)))
     agents = ", ".join(map(visible, tool.agents))
     return visible(tool.name), tool.standing, tool.spec.effect or "unknown", agents, str(tool.calls), last, more

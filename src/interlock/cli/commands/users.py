@@ -10,16 +10,16 @@ from typing import Annotated
 import typer
 
 from interlock.accounts.accounts import Accounts
-from interlock.accounts.passwords import LONGEST, check_password
+from interlock.accounts.passwords import MAX_LENGTH, check_password
 from interlock.cli import prompts
-from interlock.cli.context import Desk, at_terminal, command, kept, made
+from interlock.cli.context import CommandContext, command, is_interactive, open_database, open_or_create_database
 from interlock.cli.output import print_json, say, show, table
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
-from interlock.presenters.text import counted, listed
+from interlock.presenters.text import join_or_none, pluralize
 from interlock.runtime.durations import parse_duration, rfc3339
 
 app = typer.Typer()
@@ -29,17 +29,19 @@ Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="May be giv
 OTHER_ADDRESS = "Where it is another one: --url URL, or server: {public_url: URL} in the configuration."
 
 
-class Role(StrEnum):
+class UserRole(StrEnum):
     REVIEWER = "reviewer"
     ADMIN = "admin"
     VIEWER = "viewer"
 
 
-@command(app, made)
+@command(app, open_or_create_database)
 async def add(
-    desk: Desk,
+    desk: CommandContext,
     name: Name,
-    role: Annotated[Role, typer.Option(help="Viewers look, reviewers decide, admins do everything.")] = Role.REVIEWER,
+    role: Annotated[
+        UserRole, typer.Option(help="Viewers look, reviewers decide, admins do everything.")
+    ] = UserRole.REVIEWER,
     team: Team = None,
     email: Annotated[str, typer.Option(metavar="ADDRESS", help="Where they are reached.")] = "",
     password: Annotated[
@@ -50,7 +52,7 @@ async def add(
     for text in (name, *(team or ())):
         check_name(text)
     check_email(email)
-    secret = _password() if password else ""
+    secret = _read_password() if password else ""
     known = {user.name: user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
     author, accounts = await _author(desk)
     teams, ended = frozenset(team or ()), RemovalEffects()
@@ -65,28 +67,28 @@ async def add(
     if desk.json:
         print_json({**_user_json(user), "ended": asdict(ended)})
         return
-    say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
+    say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {join_or_none(sorted(user.teams))}.")
     for line in _ended_lines(ended):
         say(f"  {line}")
 
 
-@command(app, kept, "list")
-async def list_users(desk: Desk) -> None:
+@command(app, open_database, "list")
+async def list_users(desk: CommandContext) -> None:
     """Who is there, with role and teams."""
     users = [user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None]
     if desk.json:
         print_json({"items": [_user_json(user) for user in users], "next": None})
     elif users:
         heads = ("NAME", "ROLE", "TEAMS", *(("E-MAIL",) if any(user.email for user in users) else ()))
-        rows = [(visible(u.name), u.role, visible(listed(sorted(u.teams))), visible(u.email)) for u in users]
+        rows = [(visible(u.name), u.role, visible(join_or_none(sorted(u.teams))), visible(u.email)) for u in users]
         show(table(heads, [row[: len(heads)] for row in rows], spare=heads[3:]))
     else:
         say(f"There is nobody in the workspace {desk.workspace!r} yet. Add somebody: interlock users add NAME")
 
 
-@command(app, kept)
+@command(app, open_database)
 async def remove(
-    desk: Desk,
+    desk: CommandContext,
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would end with it.")] = False,
@@ -97,7 +99,7 @@ async def remove(
     approved before stays approved, and what they decided stays in the record.
     """
     author, accounts = await _author(desk)
-    if dry_run or (at_terminal() and not yes):
+    if dry_run or (is_interactive() and not yes):
         ended = await accounts.preview(desk.workspace, name)
         if dry_run and desk.json:
             print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
@@ -105,7 +107,7 @@ async def remove(
         _print_ended(f"Removing {visible(name)} ends:", ended)
     if dry_run:
         return
-    if at_terminal() and not yes:
+    if is_interactive() and not yes:
         prompts.confirm(f"Remove {visible(name)} from the workspace {desk.workspace!r}?")
     change = await accounts.remove_user(desk.workspace, name, author)
     if desk.json:
@@ -115,11 +117,13 @@ async def remove(
         _print_ended(f"Removed {visible(name)}. With them ended:", change.ended)
 
 
-@command(app, kept)
+@command(app, open_database)
 async def link(
-    desk: Desk,
+    desk: CommandContext,
     name: Name,
-    role: Annotated[Role | None, typer.Option(show_default=False, help="For somebody who is not there yet.")] = None,
+    role: Annotated[
+        UserRole | None, typer.Option(show_default=False, help="For somebody who is not there yet.")
+    ] = None,
     team: Team = None,
     lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is good.")] = "1h",
     url: Annotated[
@@ -150,10 +154,10 @@ async def link(
             typer.echo(f"No address of the server is set, so this is {base}. {OTHER_ADDRESS}", err=True)
 
 
-@command(app, kept)
-async def password(desk: Desk, name: Name) -> None:
+@command(app, open_database)
+async def password(desk: CommandContext, name: Name) -> None:
     """Set a person's password, from the terminal or a line of standard input. Ends their sessions and own keys."""
-    secret = _password()
+    secret = _read_password()
     author, accounts = await _author(desk)
     await accounts.set_password(desk.workspace, name, secret, author)
     if desk.json:
@@ -162,19 +166,19 @@ async def password(desk: Desk, name: Name) -> None:
         say(f"{visible(name)} has a new password, and is signed out everywhere; keys of their own have ended.")
 
 
-@command(app, kept, "sign-out")
-async def sign_out(desk: Desk, name: Name) -> None:
+@command(app, open_database, "sign-out")
+async def sign_out(desk: CommandContext, name: Name) -> None:
     """End all sessions of a person, and their own keys."""
     author, accounts = await _author(desk)
     sessions, keys = await accounts.sign_out_everywhere(desk.workspace, name, author)
     if desk.json:
         print_json({"user": name, "sessions": sessions, "keys": keys})
     else:
-        ended = f"{counted(sessions, 'session', 'sessions')} and {counted(keys, 'key', 'keys')}"
+        ended = f"{pluralize(sessions, 'session', 'sessions')} and {pluralize(keys, 'key', 'keys')}"
         say(f"{visible(name)} is signed out: {ended} ended.")
 
 
-async def _author(desk: Desk) -> tuple[str, Accounts]:
+async def _author(desk: CommandContext) -> tuple[str, Accounts]:
     """Who changes something, and the accounts that say so."""
     person = await desk.person("")
     return person.name, desk.parts.accounts.traced(person.trace)
@@ -185,7 +189,7 @@ def _print_ended(title: str, ended: RemovalEffects) -> None:
     for line in _ended_lines(ended) or ["nothing: they had no grants, keys, sessions, links, delegations or votes"]:
         say(f"  {line}")
     if ended.made_keys:
-        kept = listed([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
+        kept = join_or_none([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
         say(f"Keys that they made for others stay: {kept}. To replace one: interlock keys rotate ID", style="yellow")
 
 
@@ -198,16 +202,16 @@ def _ended_lines(ended: RemovalEffects) -> list[str]:
         "stand-in for": [visible(name) for name in ended.away],
     }
     counts = {"sessions": ended.sessions, "sign-in links": ended.links, "accounts elsewhere": ended.identities}
-    lines = [f"{what}: {listed(list(found))}" for what, found in named.items() if found]
+    lines = [f"{what}: {join_or_none(list(found))}" for what, found in named.items() if found]
     return lines + [f"{what}: {count}" for what, count in counts.items() if count]
 
 
-def _password() -> str:
+def _read_password() -> str:
     """Never an argument: those are seen by everybody on the machine, and kept by the shell."""
-    if at_terminal():
+    if is_interactive():
         text = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     else:
-        line = sys.stdin.buffer.readline(4 * LONGEST + 2)
+        line = sys.stdin.buffer.readline(4 * MAX_LENGTH + 2)
         try:
             text = line.decode().rstrip("\r\n")
         except UnicodeDecodeError:

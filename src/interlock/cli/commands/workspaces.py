@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from interlock.cli.context import Desk, command, kept, made
-from interlock.cli.output import clock_time, print_json, say, show, table
+from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
+from interlock.cli.output import local_time, print_json, say, show, table
 from interlock.core.card import visible
 from interlock.runtime.durations import rfc3339
 
 app = typer.Typer()
 
 
-@command(app, made)
+@command(app, open_or_create_database)
 async def add(
-    desk: Desk,
+    desk: CommandContext,
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="1 to 63 of a-z, 0-9 and -.")],
 ) -> None:
     """Make a workspace. Safe to run again."""
@@ -29,13 +29,13 @@ async def add(
         say(f"The workspace {name} is there already." if there else f"Added the workspace {name}.")
 
 
-@command(app, kept, "list")
-async def list_workspaces(desk: Desk) -> None:
+@command(app, open_database, "list")
+async def list_workspaces(desk: CommandContext) -> None:
     """Which workspaces there are."""
     found = await desk.parts.accounts.workspaces()
     if desk.json:
         print_json({"items": [{"name": name, "created_at": rfc3339(at)} for name, at in found], "next": None})
     elif found:
-        show(table(("NAME", "SINCE"), [(visible(name), clock_time(at)) for name, at in found]))
+        show(table(("NAME", "SINCE"), [(visible(name), local_time(at)) for name, at in found]))
     else:
         say("There is no workspace yet. Make one: interlock workspaces add NAME")

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
-from interlock.app.inbox import View
-from interlock.cli.context import Desk
-from interlock.core.approval.approval import Approval, waits_for
+from interlock.app.inbox import ApprovalDetails
+from interlock.cli.context import CommandContext
+from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Error, NotFound
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 
-LINGERS = 6_000  # milliseconds that a decided call stays in the list, greyed
-MOST = 200
-PATIENCE = 2.0  # seconds after which waiting for the database is worth a line
+DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed
+MAX_ROWS = 200
+SLOW_DATABASE_SECONDS = 2.0  # seconds after which waiting for the database is worth a line
 
 
 @dataclass(slots=True)
-class Question:
+class BoardPrompt:
     """With `expected` only that text is a yes; `about` is the digest that the person has before them.
 
     `key`: one key is the answer; all others are a line that Enter ends.
@@ -38,20 +38,20 @@ class Question:
 
 
 @dataclass(slots=True)
-class Board:
-    desk: Desk
+class WatchState:
+    desk: CommandContext
     whose: Reviewer | None = None  # only what waits for them
     pending: dict[str, Stored] = field(default_factory=dict)
     gone: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the moment at which they leave the list
     selected: str = ""
-    view: View | None = None
+    view: ApprovalDetails | None = None
     page: RenderableType | None = None  # shown instead of the open card
     offset: int = 0
     seen_to: int = 0  # lines of the open card that were on the screen
     height: int = 0  # lines of the open card
     full: bool = False
     helping: bool = False
-    question: Question | None = None
+    question: BoardPrompt | None = None
     note: str = ""
     trouble: str = ""
 
@@ -94,7 +94,7 @@ class Board:
 
     async def _list(self) -> None:
         now, workspace = self.desk.now(), self.desk.workspace
-        page = await self.desk.parts.inbox.list(workspace, Query(("pending",), limit=MOST))
+        page = await self.desk.parts.inbox.list(workspace, ApprovalQuery(("pending",), limit=MAX_ROWS))
         found = {s.approval.id: s for s in page.items if self._belongs(s.approval, now)}
         for approval_id in self.pending.keys() - found.keys():
             await self._leave(approval_id, now)
@@ -105,14 +105,16 @@ class Board:
             self.move(0)
 
     def _belongs(self, approval: Approval, now: int) -> bool:
-        return status_at(approval, now) == "pending" and (self.whose is None or waits_for(approval, self.whose, now))
+        return status_at(approval, now) == "pending" and (
+            self.whose is None or needs_reviewer(approval, self.whose, now)
+        )
 
     async def _leave(self, approval_id: str, now: int) -> None:
         try:
             stored = await self.desk.parts.store.get(self.desk.workspace, approval_id)
         except NotFound:
             return
-        self.gone[approval_id] = (stored, max(now + LINGERS, stored.approval.release_at or 0))
+        self.gone[approval_id] = (stored, max(now + DECIDED_SHOWN_FOR, stored.approval.release_at or 0))
 
     async def _reopen(self) -> None:
         """The open card follows the row; a question about what it said before is withdrawn."""
@@ -129,10 +131,10 @@ class Board:
             self.note = "Nothing was decided: the call changed while you were asked. Look again."
 
 
-class Sweeping:
+class BackgroundSweeper:
     """Lets time pass without a server, in the background: a locked database must not freeze the view."""
 
-    def __init__(self, desk: Desk, done: Callable[[], None]) -> None:
+    def __init__(self, desk: CommandContext, done: Callable[[], None]) -> None:
         self._desk = desk
         self._done = done
         self._task: asyncio.Task[int] | None = None
@@ -142,7 +144,7 @@ class Sweeping:
     def step(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._task is not None and not self._task.done():
-            if now - self._since > PATIENCE:
+            if now - self._since > SLOW_DATABASE_SECONDS:
                 self.trouble = "The database is locked by another program. Waiting; what you see may be old."
             return
         if now - self._since >= 1.0 or self._task is None:

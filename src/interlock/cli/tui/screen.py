@@ -18,14 +18,14 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from interlock.cli.cards import card_of, styled_risk, styled_status, votes_of
-from interlock.cli.output import printable, short, short_id, span
-from interlock.cli.tui.board import Board
-from interlock.core.card import risk_of, visible
+from interlock.cli.cards import render_card, styled_risk, styled_status, votes_text
+from interlock.cli.output import duration_text, printable, short_id, shorten
+from interlock.cli.tui.board import WatchState
+from interlock.core.card import risk_level, visible
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
-from interlock.presenters.approval import sentence_of
-from interlock.presenters.text import counted
+from interlock.presenters.approval import approval_sentence
+from interlock.presenters.text import pluralize
 
 HELP = """
   J K, arrows   move; in a card, scroll        O, Enter   open the card
@@ -44,7 +44,7 @@ CARD_KEYS = "A approve  R reject  C answer  E edit  F full  Esc back  ? help  Q 
 Lines = list[list[Segment]]
 
 
-def picture(board: Board, console: Console) -> Segments:
+def render_screen(board: WatchState, console: Console) -> Segments:
     """Exactly as many lines as the terminal has; what is said and typed may take three each."""
     said = [Text(f"!! {printable(board.trouble)}", style="bold red")] if board.trouble else []
     said += [Text(printable(board.note))] if board.note else []
@@ -54,18 +54,18 @@ def picture(board: Board, console: Console) -> Segments:
     return Segments([segment for line in lines for segment in (*line, Segment.line())][:-1])
 
 
-def _title(board: Board) -> Text:
-    waiting = counted(len(board.pending), "call waits", "calls wait")
+def _title(board: WatchState) -> Text:
+    waiting = pluralize(len(board.pending), "call waits", "calls wait")
     return Text(f"Interlock  {visible(board.desk.workspace)}  {waiting} for a decision", style="bold reverse")
 
 
-def _bottom(board: Board) -> Text:
+def _bottom(board: WatchState) -> Text:
     if board.question is None:
         return Text(CARD_KEYS if board.view else LIST_KEYS, style="dim")
     return Text.assemble((board.question.label, "bold"), " ", visible(board.question.typed), ("_", "blink"))
 
 
-def _body(board: Board, console: Console, room: int) -> Lines:
+def _body(board: WatchState, console: Console, room: int) -> Lines:
     if board.helping:
         lines = _rendered(Text(HELP), console)
     elif board.view is not None:
@@ -75,23 +75,23 @@ def _body(board: Board, console: Console, room: int) -> Lines:
     return [*lines, *([] for _ in range(room))][:room]
 
 
-def _card(board: Board, console: Console, room: int) -> Lines:
+def _card(board: WatchState, console: Console, room: int) -> Lines:
     """Notes how far the person can have read."""
     if board.view is None:
         return []
-    lines = _rendered(board.page or card_of(board.view, board.desk.now(), full=board.full), console)
+    lines = _rendered(board.page or render_card(board.view, board.desk.now(), full=board.full), console)
     board.height = len(lines)
     board.offset = min(max(board.offset, 0), max(0, len(lines) - room))
     board.seen_to = max(board.seen_to, board.offset + room)
     below = len(lines) - board.offset - room
     if below <= 0:
         return lines[board.offset :]
-    more = Text(f"   {counted(below + 1, 'more line', 'more lines')} below: Space", style="bold yellow")
+    more = Text(f"   {pluralize(below + 1, 'more line', 'more lines')} below: Space", style="bold yellow")
     board.seen_to = min(board.seen_to, board.height - 1)
     return [*lines[board.offset : board.offset + room - 1], *_rendered(more, console)]
 
 
-def _list(board: Board, room: int) -> RenderableType:
+def _list(board: WatchState, room: int) -> RenderableType:
     rows = board.rows()
     if not rows:
         return Text("\n  Nothing waits for a decision.", style="dim")
@@ -105,30 +105,30 @@ def _list(board: Board, room: int) -> RenderableType:
     return grid
 
 
-def _row(board: Board, stored: Stored) -> Sequence[Text | str]:
+def _row(board: WatchState, stored: Stored) -> Sequence[Text | str]:
     approval, subject = stored.approval, stored.approval.subject
     waits = approval.id in board.pending
     mark = ">" if approval.id == board.selected else " "
-    left = span(approval.expires_at - board.desk.now()) if waits else ""
+    left = duration_text(approval.expires_at - board.desk.now()) if waits else ""
     return (
         f"{mark} {visible(short_id(approval.id))}",
         left,
-        styled_risk(risk_of(subject.effect, subject.priority)) if waits else "",
+        styled_risk(risk_level(subject.effect, subject.priority)) if waits else "",
         Text(visible(subject.tool)),
         Text(visible(subject.agent)),
-        Text(short(sentence_of(stored))),
-        votes_of(approval) if waits else "",
-        styled_status("pending") if waits else Text(_became(board, stored)),
+        Text(shorten(approval_sentence(stored))),
+        votes_text(approval) if waits else "",
+        styled_status("pending") if waits else Text(_result_text(board, stored)),
     )
 
 
-def _became(board: Board, stored: Stored) -> str:
+def _result_text(board: WatchState, stored: Stored) -> str:
     decided = stored.approval.decision
     by = f" by {visible(decided.by)}" if decided else ""
     return f"{status_at(stored.approval, board.desk.now())}{by}"
 
 
-def _style(board: Board, stored: Stored) -> str:
+def _style(board: WatchState, stored: Stored) -> str:
     if stored.approval.id not in board.pending:
         return "dim strike"
     return "reverse" if stored.approval.id == board.selected else ""
@@ -138,7 +138,7 @@ def _rendered(content: RenderableType, console: Console) -> Lines:
     return console.render_lines(content, console.options.update(width=console.width, height=None), pad=False)
 
 
-NAMES = {
+KEY_NAMES = {
     "\x1b[A": "up",
     "\x1bOA": "up",
     "\x1b[B": "down",
@@ -203,10 +203,10 @@ class Keyboard:
 
     def _read(self) -> None:
         text = self._decoder.decode(os.read(self._fd, 1024))
-        self._keys.extend(key for found in _KEYS.findall(text) if (key := _name(found)))
+        self._keys.extend(key for found in _KEYS.findall(text) if (key := _key_name(found)))
         self._pressed()
 
 
-def _name(found: str) -> str:
+def _key_name(found: str) -> str:
     """Names for special keys, the character for others, nothing for what we do not know."""
-    return NAMES.get(found) or (found if found.isprintable() else "")
+    return KEY_NAMES.get(found) or (found if found.isprintable() else "")

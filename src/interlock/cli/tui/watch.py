@@ -11,25 +11,25 @@ from rich.console import Console
 from rich.live import Live
 
 from interlock.cli.cards import event_line
-from interlock.cli.context import Desk
-from interlock.cli.output import print_json_line, printable, short, short_id
-from interlock.cli.tui.board import Board, Question, Sweeping
-from interlock.cli.tui.choices import Choices
-from interlock.cli.tui.screen import Keyboard, picture
+from interlock.cli.context import CommandContext
+from interlock.cli.output import print_json_line, printable, short_id, shorten
+from interlock.cli.tui.board import BackgroundSweeper, BoardPrompt, WatchState
+from interlock.cli.tui.choices import DecisionActions
+from interlock.cli.tui.screen import Keyboard, render_screen
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Error, NotFound
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Stored
-from interlock.core.ports import Query
-from interlock.presenters.approval import entry_json, item_json, sentence_of
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import approval_item_json, approval_sentence, entry_json
 from interlock.runtime.durations import rfc3339
 
-Act = Callable[[], Awaitable[None]]
+KeyAction = Callable[[], Awaitable[None]]
 SCROLLS = {"up": -1, "down": 1, "page up": -10, "page down": 10}
 
 
-async def watch(desk: Desk, user: str, *, mine: bool) -> None:
+async def watch(desk: CommandContext, user: str, *, mine: bool) -> None:
     if desk.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         await stream(desk)
     else:
@@ -39,19 +39,19 @@ async def watch(desk: Desk, user: str, *, mine: bool) -> None:
 class Watcher:
     """Keys come in, the board changes, the picture follows; decisions run beside, so that nothing freezes."""
 
-    def __init__(self, desk: Desk, user: str, whose: Reviewer | None = None) -> None:
+    def __init__(self, desk: CommandContext, user: str, whose: Reviewer | None = None) -> None:
         self._desk = desk
-        self._board = Board(desk, whose)
+        self._board = WatchState(desk, whose)
         self._stir = asyncio.Event()
         self._keys = Keyboard(self._stir.set)
         self._doing: asyncio.Task[None] | None = None
         self._quit = False
         console = Console(highlight=False, markup=False, emoji=False)
         self._live = Live(console=console, screen=True, auto_refresh=False)
-        self._choices = Choices(self._board, user, console, self._ask, self._away)
+        self._choices = DecisionActions(self._board, user, console, self._ask, self._away)
 
     async def run(self) -> None:
-        sweeping = Sweeping(self._desk, self._stir.set)
+        sweeping = BackgroundSweeper(self._desk, self._stir.set)
         async with self._desk.parts.store.watch(self._desk.workspace) as changes:
             ticking = asyncio.create_task(self._tick(changes.changed))
             try:
@@ -67,14 +67,14 @@ class Watcher:
             await changed(1.0)
             self._stir.set()
 
-    async def _step(self, sweeping: Sweeping) -> None:
+    async def _step(self, sweeping: BackgroundSweeper) -> None:
         board = self._board
         if self._doing is not None and self._doing.done():
             self._doing.result()  # what nobody foresaw ends the view, instead of passing in silence
         sweeping.step()
         await board.refresh()
         board.trouble = board.trouble or sweeping.trouble
-        self._live.update(picture(board, self._live.console), refresh=True)
+        self._live.update(render_screen(board, self._live.console), refresh=True)
         await self._stir.wait()
         self._stir.clear()
         while not self._quit and (key := self._keys.take()):
@@ -94,9 +94,9 @@ class Watcher:
         except Error as error:
             self._board.note = error.message
 
-    def _acts(self) -> Mapping[str, Act]:
+    def _acts(self) -> Mapping[str, KeyAction]:
         page, choices = max(1, self._live.console.height - 6), self._choices
-        moves: dict[str, Act] = {"page up": lambda: self._move(-page)}
+        moves: dict[str, KeyAction] = {"page up": lambda: self._move(-page)}
         moves |= dict.fromkeys((" ", "page down"), lambda: self._move(page))
         moves |= dict.fromkeys(("j", "down"), lambda: self._move(1))
         moves |= dict.fromkeys(("k", "up"), lambda: self._move(-1))
@@ -132,11 +132,11 @@ class Watcher:
 
     # Questions
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, question: BoardPrompt) -> None:
         self._board.question = question
         self._keys.forget()
 
-    def _answer(self, question: Question, key: str) -> None:
+    def _answer(self, question: BoardPrompt, key: str) -> None:
         match key:
             case "escape":
                 self._end("Nothing was decided.")
@@ -151,7 +151,7 @@ class Watcher:
                 if question.key:
                     self._settle(question)
 
-    def _settle(self, question: Question) -> None:
+    def _settle(self, question: BoardPrompt) -> None:
         if question.expected and question.typed.strip().lower() != question.expected.lower():
             self._end("Nothing was decided.")
         elif self._doing is not None and not self._doing.done():
@@ -163,7 +163,7 @@ class Watcher:
     def _end(self, note: str) -> None:
         self._board.question, self._board.page, self._board.note = None, None, note
 
-    async def _do(self, question: Question, approval_id: str) -> None:
+    async def _do(self, question: BoardPrompt, approval_id: str) -> None:
         try:
             self._board.note = await question.act(question.typed)
             if self._board.open_id() == approval_id:  # they may be at the next one already
@@ -183,33 +183,33 @@ class Watcher:
             self._live.start()
 
 
-async def stream(desk: Desk) -> None:
+async def stream(desk: CommandContext) -> None:
     """Begins with what waits already; ends when it is interrupted."""
-    store, sweeping, said = desk.parts.store, Sweeping(desk, lambda: None), ""
+    store, sweeping, said = desk.parts.store, BackgroundSweeper(desk, lambda: None), ""
     async with store.watch(desk.workspace) as watch:
         last = (await store.head(desk.workspace)).seq
-        await _waiting(desk)
+        await _print_all_waiting(desk)
         while True:
             trouble = sweeping.trouble
             try:
-                last = await _news(desk, last)
+                last = await _print_new_events(desk, last)
                 sweeping.step()
             except Error as error:
                 trouble = error.message
             if trouble != said:
-                _tell_trouble(trouble)
+                _print_trouble(trouble)
                 said = trouble
             await watch.changed(1.0)
             await asyncio.sleep(0)
 
 
-async def _waiting(desk: Desk) -> None:
-    page = await desk.parts.inbox.list(desk.workspace, Query(("pending",), limit=500))
+async def _print_all_waiting(desk: CommandContext) -> None:
+    page = await desk.parts.inbox.list(desk.workspace, ApprovalQuery(("pending",), limit=500))
     for stored in page.items:
         _print_waiting(desk, stored)
 
 
-async def _news(desk: Desk, after: int) -> int:
+async def _print_new_events(desk: CommandContext, after: int) -> int:
     async for entries in desk.parts.store.entries(desk.workspace, after):
         for entry in entries:
             await _print_event(desk, entry)
@@ -217,24 +217,24 @@ async def _news(desk: Desk, after: int) -> int:
     return after
 
 
-def _print_waiting(desk: Desk, stored: Stored) -> None:
+def _print_waiting(desk: CommandContext, stored: Stored) -> None:
     approval, now = stored.approval, desk.now()
     if desk.json:
         head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
-        print_json_line({**head, "approval": item_json(stored, now)})
+        print_json_line({**head, "approval": approval_item_json(stored, now)})
     else:
         _line(f"{rfc3339(now)}  {visible(short_id(approval.id)):8}  waiting{_about(stored)}")
 
 
-async def _print_event(desk: Desk, entry: Entry) -> None:
+async def _print_event(desk: CommandContext, entry: Entry) -> None:
     stored = await _stored(desk, entry.approval_id)
     if desk.json:
-        print_json_line({**entry_json(entry), "approval": item_json(stored, desk.now()) if stored else None})
+        print_json_line({**entry_json(entry), "approval": approval_item_json(stored, desk.now()) if stored else None})
     else:
         _line(event_line(entry) + (_about(stored) if stored else ""))
 
 
-async def _stored(desk: Desk, approval_id: str) -> Stored | None:
+async def _stored(desk: CommandContext, approval_id: str) -> Stored | None:
     try:
         return await desk.parts.store.get(desk.workspace, approval_id) if approval_id else None
     except NotFound:
@@ -242,7 +242,7 @@ async def _stored(desk: Desk, approval_id: str) -> Stored | None:
 
 
 def _about(stored: Stored) -> str:
-    return f"  {visible(stored.approval.subject.tool)}: {short(sentence_of(stored))}"
+    return f"  {visible(stored.approval.subject.tool)}: {shorten(approval_sentence(stored))}"
 
 
 def _line(text: str) -> None:
@@ -250,6 +250,6 @@ def _line(text: str) -> None:
     sys.stdout.flush()
 
 
-def _tell_trouble(trouble: str) -> None:
+def _print_trouble(trouble: str) -> None:
     sys.stderr.write(f"{printable(trouble) or 'The database answers again.'}\n")
     sys.stderr.flush()

@@ -14,7 +14,7 @@ from interlock.core.approval import vote as voting
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import canonical
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import (
     AlreadyDecided,
@@ -29,7 +29,7 @@ from interlock.core.errors import (
     InvalidDecision,
     Problem,
 )
-from interlock.core.ledger.event import TIME, Change, Event, Moment, Payload
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload
 from interlock.core.policy.policy import Ask, People
 
 # from → what it may become. The database holds the same table and refuses everything else.
@@ -47,12 +47,12 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "failed": frozenset(),
 }
 STATUSES = tuple(status for status in TRANSITIONS if status)
-FINAL = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
+FINAL_STATUSES = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
 _new = tuple.__new__  # for every change: the constructor of a named tuple takes three times as long
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionRecord:
     """What was decided, by whom, when and through which channel."""
 
     kind: str
@@ -80,7 +80,7 @@ class Approval:
     delegations: tuple[Delegation, ...] = ()
     escalated: int = 0
     reminded: int = 0
-    decision: Decided | None = None
+    decision: DecisionRecord | None = None
     release_at: int | None = None
     start_by: int | None = None
     fence: int = 0
@@ -102,7 +102,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class PreparedEdit:
     """A changed set of arguments, checked and judged before the transaction, against the digest that it replaces."""
 
     replaces: str
@@ -120,20 +120,20 @@ def decide(
     decision: Decision,
     reviewer: Reviewer,
     moment: Moment,
-    prepared: Edited | Error | None = None,
+    prepared: PreparedEdit | Error | None = None,
 ) -> Change[Approval]:
     """Check, authorise, validate, record: in this order, so that nobody learns more than they may.
 
     `prepared` is what was worked out before the transaction: a checked edit, or why the answer cannot be taken.
     """
     if approval.status == "pending" and moment.now >= approval.expires_at:
-        return too_late(approval, moment)
+        return expire_with_error(approval, moment)
     if approval.status != "pending":
-        raise standing(approval)
-    refusal = _refusal_of(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
+        raise already_decided_error(approval)
+    refusal = _decision_error(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
     if refusal is not None:
-        return _refused(approval, decision, reviewer, refusal)
-    edited = prepared if isinstance(prepared, Edited) else None
+        return _refuse_decision(approval, decision, reviewer, refusal)
+    edited = prepared if isinstance(prepared, PreparedEdit) else None
     match decision:
         case Approve():
             return _approve(approval, decision.seen, reviewer, moment)
@@ -154,27 +154,27 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
         raise Conflict(f"Only a rejection can be undone; this is {approval.status}.", approval_id=approval.id)
     if reviewer.role != "admin" and reviewer.name != decided.by:
         message = f"{decided.by} rejected this; only they or an admin can undo it."
-        return refused(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
+        return record_refusal(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
     pending = moved(approval, status="pending", decision=None, release_at=None)
-    return changed(pending, "undone", reviewer.name, {}, reviewer.trace)
+    return make_change(pending, "undone", reviewer.name, {}, reviewer.trace)
 
 
 def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """The delegate votes in the delegator's seat: delegation adds nobody to the quorum."""
     if approval.status != "pending":
-        raise standing(approval)
+        raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
-        return too_late(approval, moment)
-    if not voting.may_end(approval, reviewer):
+        return expire_with_error(approval, moment)
+    if not voting.has_open_vote(approval, reviewer):
         error = Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
-        return refused(approval, "delegate", reviewer, error)
+        return record_refusal(approval, "delegate", reviewer, error)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
     delegated = moved(approval, delegations=(*approval.delegations, passed))
-    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, **reviewer.trace})
+    return make_change(delegated, "delegated", reviewer.name, {}, {"to": named, **reviewer.trace})
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
@@ -184,9 +184,11 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
     if approval.status in ("running", "succeeded", "failed", "unknown"):
         raise AlreadyStarted(f"This cannot be cancelled: it is {approval.status}.", approval_id=approval.id)
     if approval.status not in ("pending", "approved"):
-        raise standing(approval)
-    decided = Decided("cancel", actor, moment.now, reason=reason)
-    return changed(moved(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
+        raise already_decided_error(approval)
+    decided = DecisionRecord("cancel", actor, moment.now, reason=reason)
+    return make_change(
+        moved(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason}
+    )
 
 
 def resolve_unknown(
@@ -196,12 +198,12 @@ def resolve_unknown(
     if approval.status != "unknown":
         raise Conflict(f"Only an unknown outcome can be resolved; this is {approval.status}.", approval_id=approval.id)
     if not voting.may_decide(approval, reviewer):
-        message = f"Only people who may decide this call resolve its outcome: {voting.deciders(approval)}."
-        return refused(approval, "resolve", reviewer, Forbidden(message, approval_id=approval.id))
+        message = f"Only people who may decide this call resolve its outcome: {voting.all_approvers_text(approval)}."
+        return record_refusal(approval, "resolve", reviewer, Forbidden(message, approval_id=approval.id))
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, **reviewer.trace}
-    return changed(moved(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+    return make_change(moved(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -209,13 +211,15 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
     if approval.status != "pending":
         return Change(approval)
     if approval.terms.on_expiry == "approve" and not moment.behind and not approval.alarms:
-        decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
-        return _approved(approval, decided, moment, {"by": "expiry"})
-    decided = Decided("expire", TIME, moment.now, reason="The call timed out: nobody decided in time.")
-    return changed(moved(approval, status="expired", decision=decided), "expired", TIME, {}, None)
+        decided = DecisionRecord(
+            "approve", SYSTEM_ACTOR, moment.now, reason="The rule approves when nobody answers in time."
+        )
+        return _mark_approved(approval, decided, moment, {"by": "expiry"})
+    decided = DecisionRecord("expire", SYSTEM_ACTOR, moment.now, reason="The call timed out: nobody decided in time.")
+    return make_change(moved(approval, status="expired", decision=decided), "expired", SYSTEM_ACTOR, {}, None)
 
 
-def standing(approval: Approval) -> Error:
+def already_decided_error(approval: Approval) -> Error:
     """What somebody is told who comes after the decision."""
     if approval.status == "expired":
         return Expired("This approval has expired. Let the agent propose the call again.", approval_id=approval.id)
@@ -226,40 +230,42 @@ def standing(approval: Approval) -> Error:
     return AlreadyDecided(message, approval_id=approval.id, status=approval.status, decision=record)
 
 
-def refused(approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object) -> Change[Approval]:
+def record_refusal(
+    approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object
+) -> Change[Approval]:
     """Nothing changes, and the attempt is kept."""
     content = {"kind": attempt, **seen, **reviewer.trace}
     event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
     return Change(approval, (event,), error=error)
 
 
-def too_late(approval: Approval, moment: Moment) -> Change[Approval]:
+def expire_with_error(approval: Approval, moment: Moment) -> Change[Approval]:
     """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
     change = expire(approval, moment)
-    return change._replace(error=standing(change.state))
+    return change._replace(error=already_decided_error(change.state))
 
 
-def _refusal_of(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
+def _decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
     """None for a vote that is counted already: it changes nothing."""
     if isinstance(decision, Approve) and _is_counted(approval, decision.seen, reviewer):
         return None
-    return _refusal(approval, decision, reviewer)
+    return _uncounted_decision_error(approval, decision, reviewer)
 
 
-def _is_counted(approval: Approval, seen: Seen, reviewer: Reviewer) -> bool:
+def _is_counted(approval: Approval, seen: Acknowledgement, reviewer: Reviewer) -> bool:
     """Whether they approved these very arguments before, also in a stage that is complete."""
     return seen.args_sha256 == approval.args_sha256 and any(vote.by == reviewer.name for vote in approval.votes)
 
 
-def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
+def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
     seen, kind = decision.seen, decision.kind
     stage = voting.open_stage(approval)
     ends = kind in ("respond", "reject")
-    if not voting.may_end(approval, reviewer):
-        message = f"{reviewer.name} may not decide this. It needs {voting.needed(approval)}."
+    if not voting.has_open_vote(approval, reviewer):
+        message = f"{reviewer.name} may not decide this. It needs {voting.next_approvers_text(approval)}."
         return Forbidden(message, approval_id=approval.id)
-    if not ends and voting.seat(approval, reviewer, stage) is None:
-        message = f"Another stage has to approve first: {voting.needed(approval)}."
+    if not ends and voting.effective_voter(approval, reviewer, stage) is None:
+        message = f"Another stage has to approve first: {voting.next_approvers_text(approval)}."
         return Forbidden(message, approval_id=approval.id)
     if kind not in approval.terms.decisions:
         allowed = ", ".join(approval.terms.decisions)
@@ -273,10 +279,10 @@ def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Erro
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if kind != "approve":
         return None
-    return _misfit(approval) or _unacknowledged(approval.id, approval.alarms, decision)
+    return _schema_mismatch_error(approval) or _acknowledgement_error(approval.id, approval.alarms, decision)
 
 
-def _misfit(approval: Approval) -> Error | None:
+def _schema_mismatch_error(approval: Approval) -> Error | None:
     if not approval.misfits:
         return None
     listed = "; ".join(map(str, approval.misfits))
@@ -284,16 +290,16 @@ def _misfit(approval: Approval) -> Error | None:
     return InvalidDecision(message, approval.misfits, approval_id=approval.id)
 
 
-def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
+def _acknowledgement_error(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
     acknowledged = frozenset(decision.seen.acknowledged)
     missing = [alarm for alarm in alarms if alarm not in acknowledged]
     if not missing:
         return None
-    message = f"{_alarm(missing)} Look at the card and acknowledge: {', '.join(missing)}"
+    message = f"{_alarm_message(missing)} Look at the card and acknowledge: {', '.join(missing)}"
     return FindingsNotAcknowledged(message, approval_id=approval_id, findings=missing)
 
 
-def _alarm(missing: list[str]) -> str:
+def _alarm_message(missing: list[str]) -> str:
     if AGENT_SECRET not in missing:
         return "Some arguments may deceive."
     if len(missing) == 1:
@@ -301,59 +307,59 @@ def _alarm(missing: list[str]) -> str:
     return "Some arguments may deceive, and the agent hides others from you."
 
 
-def _refused(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
-    return refused(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
+def _refuse_decision(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
+    return record_refusal(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
 
 
-def _approve(approval: Approval, seen: Seen, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+def _approve(approval: Approval, seen: Acknowledgement, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
-    seat = voting.seat(approval, reviewer, stage)
+    seat = voting.effective_voter(approval, reviewer, stage)
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
     if seat is None or seat in voted or reviewer.name in voted:
         return Change(approval)  # the same person's second vote changes nothing
     vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = but(approval, votes=(*approval.votes, vote))
     kind, words = "edit" if approval.editors else "approve", (seen.reason, seen.comment)
-    decided = Decided(kind, reviewer.name, moment.now, reviewer.via, *words)
+    decided = DecisionRecord(kind, reviewer.name, moment.now, reviewer.via, *words)
     content: dict[str, object] = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": seen.comment}
     content |= {"reason": seen.reason} if seen.reason else {}
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
-        return changed(moved(counted), "voted", reviewer.name, {"stage": stage}, content)
-    return _approved(counted, decided, moment, {"stage": stage}, content)
+        return make_change(moved(counted), "voted", reviewer.name, {"stage": stage}, content)
+    return _mark_approved(counted, decided, moment, {"stage": stage}, content)
 
 
-def _approved(
+def _mark_approved(
     approval: Approval,
-    decided: Decided,
+    decided: DecisionRecord,
     moment: Moment,
     data: Mapping[str, object],
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
     approved = moved(approval, status="approved", decision=decided, start_by=start_by)
-    return changed(approved, "approved", decided.by, data, content)
+    return make_change(approved, "approved", decided.by, data, content)
 
 
 def _edit(
-    approval: Approval, decision: Edit, reviewer: Reviewer, moment: Moment, edited: Edited | None
+    approval: Approval, decision: Edit, reviewer: Reviewer, moment: Moment, edited: PreparedEdit | None
 ) -> Change[Approval]:
     """Earlier votes are void, the deadline stays, the stricter terms hold; the editor's vote counts if it may."""
     _refuse_if_behind(moment)
     if edited is None or edited.replaces != approval.args_sha256:
         message = "The arguments changed since you saw them. Look again."
-        return _refused(approval, decision, reviewer, DigestMismatch(message, approval_id=approval.id))
-    unacknowledged = _unacknowledged(approval.id, edited.alarms, decision)
+        return _refuse_decision(approval, decision, reviewer, DigestMismatch(message, approval_id=approval.id))
+    unacknowledged = _acknowledgement_error(approval.id, edited.alarms, decision)
     if unacknowledged is not None:
-        return _refused(approval, decision, reviewer, unacknowledged)
-    terms = voting.stricter(approval.terms, edited.terms)
+        return _refuse_decision(approval, decision, reviewer, unacknowledged)
+    terms = voting.stricter_terms(approval.terms, edited.terms)
     if not terms.decisions:
         message = (
             f"The rule {edited.terms.rule!r}, which holds for the edited call, leaves no answer that can be given."
         )
-        return _refused(approval, decision, reviewer, InvalidDecision(message, approval_id=approval.id))
+        return _refuse_decision(approval, decision, reviewer, InvalidDecision(message, approval_id=approval.id))
     fresh = but(
         approval,
         terms=terms,
@@ -366,30 +372,32 @@ def _edit(
     )
     content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, **reviewer.trace, **edited.changes}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
-    change = changed(moved(fresh), "edited", reviewer.name, data, content)
+    change = make_change(moved(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
-    if "approve" not in terms.decisions or voting.seat(fresh, reviewer, 0) is None:
+    if "approve" not in terms.decisions or voting.effective_voter(fresh, reviewer, 0) is None:
         return change._replace(payload=payload)
     vote = _approve(fresh, decision.seen, reviewer, moment)
     return vote._replace(events=change.events + vote.events, payload=payload)
 
 
 def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    decided = Decided("respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment)
+    decided = DecisionRecord(
+        "respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment
+    )
     said = decision.message if decision.answer is None else decision.answer
     responded = moved(approval, status="responded", decision=decided)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": decision.seen.comment}
-    return changed(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
+    return make_change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """One rejection ends it; the agent hears of it when the undo window has passed."""
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
-    decided = Decided("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
+    decided = DecisionRecord("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
     release_at = moment.now + approval.terms.undo_window
     rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
-    return changed(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
+    return make_change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
 
 def _refuse_if_behind(moment: Moment) -> None:
@@ -397,7 +405,7 @@ def _refuse_if_behind(moment: Moment) -> None:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is approved until it is set right.")
 
 
-def changed(
+def make_change(
     approval: Approval,
     kind: str,
     actor: str,
@@ -411,27 +419,27 @@ def changed(
     return _new(Change, (approval, (event,), payload, None, None))
 
 
-VOTED = "You have approved this already. It still needs others."
+ALREADY_VOTED = "You have approved this already. It still needs others."
 
 
-def options(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
+def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
     """For each kind of decision what stands in the way, or "": findings do not, once somebody looked at them."""
-    seen = Seen(approval.args_sha256, approval.alarms)
+    seen = Acknowledgement(approval.args_sha256, approval.alarms)
     tries: tuple[Decision, ...] = (Approve(seen), Edit(b"{}", seen), Respond("?", seen=seen), Reject(seen=seen))
-    return {each.kind: _hindrance(approval, each, reviewer, now) for each in tries}
+    return {each.kind: _blocked_reason(approval, each, reviewer, now) for each in tries}
 
 
-def waits_for(approval: Approval, reviewer: Reviewer, now: int) -> bool:
+def needs_reviewer(approval: Approval, reviewer: Reviewer, now: int) -> bool:
     """Whether it needs this person's answer now: not what they voted on, and not what others have to approve first."""
     if approval.status != "pending":
         return False
-    found = options(approval, reviewer, now)
+    found = decision_blockers(approval, reviewer, now)
     asked = [kind for kind in approval.terms.decisions if kind in ("approve", "edit")] or approval.terms.decisions
-    return found["approve"] != VOTED and any(not found[kind] for kind in asked)
+    return found["approve"] != ALREADY_VOTED and any(not found[kind] for kind in asked)
 
 
-def _hindrance(approval: Approval, decision: Decision, reviewer: Reviewer, now: int) -> str:
-    same = Edited(approval.args_sha256, b"{}", None, approval.args_sha256, "", (), approval.terms)
+def _blocked_reason(approval: Approval, decision: Decision, reviewer: Reviewer, now: int) -> str:
+    same = PreparedEdit(approval.args_sha256, b"{}", None, approval.args_sha256, "", (), approval.terms)
     prepared = same if decision.kind == "edit" else None
     try:
         change = decide(approval, decision, reviewer, Moment(now, behind=False), prepared)
@@ -439,4 +447,4 @@ def _hindrance(approval: Approval, decision: Decision, reviewer: Reviewer, now: 
         return error.message
     if change.error is not None:
         return change.error.message
-    return VOTED if change.state is approval else ""
+    return ALREADY_VOTED if change.state is approval else ""

@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 from interlock.core._fast import moved
 from interlock.core.approval import vote
-from interlock.core.approval.approval import Approval, changed, refused, standing, too_late
+from interlock.core.approval.approval import (
+    Approval,
+    already_decided_error,
+    expire_with_error,
+    make_change,
+    record_refusal,
+)
 from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
@@ -27,32 +33,32 @@ class Question(NamedTuple):
 
 def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """Shows who is on it: the last to claim it has it, and everybody may still decide."""
-    hindrance = _hindrance(approval, "claim", reviewer, moment)
+    hindrance = _refuse_if_not_allowed(approval, "claim", reviewer, moment)
     if hindrance is not None:
         return hindrance
     if approval.claimed_by == reviewer.name:
         return Change(approval)
     claimed = moved(approval, claimed_by=reviewer.name)
-    return changed(claimed, "claimed", reviewer.name, {}, reviewer.trace)
+    return make_change(claimed, "claimed", reviewer.name, {}, reviewer.trace)
 
 
 def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    hindrance = _hindrance(approval, "release", reviewer, moment)
+    hindrance = _refuse_if_not_allowed(approval, "release", reviewer, moment)
     if hindrance is not None:
         return hindrance
     if not approval.claimed_by:
         return Change(approval)
     if approval.claimed_by != reviewer.name:
         message = f"{approval.claimed_by} has claimed this. Claim it yourself to take it over."
-        return refused(approval, "release", reviewer, Forbidden(message, approval_id=approval.id))
-    return changed(moved(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
+        return record_refusal(approval, "release", reviewer, Forbidden(message, approval_id=approval.id))
+    return make_change(moved(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
 
 
 def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approval]:
     """A remark for the timeline, whatever has become of the call; the approval itself stays as it is."""
-    if not vote.takes_part(approval, reviewer.name, reviewer.role):
+    if not vote.may_participate(approval, reviewer.name, reviewer.role):
         message = "Only the requester, reviewers and admins can comment."
-        return refused(approval, "comment", reviewer, Forbidden(message, approval_id=approval.id))
+        return record_refusal(approval, "comment", reviewer, Forbidden(message, approval_id=approval.id))
     _check_text("A comment", text, MAX_COMMENT)
     content = {"text": text, **reviewer.trace}
     return Change(approval, (Event("commented", reviewer.name, {}, approval.id, content),))
@@ -60,7 +66,7 @@ def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approva
 
 def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """A question to the agent; the call goes on waiting, and the deadline stays."""
-    hindrance = _hindrance(approval, "ask", reviewer, moment)
+    hindrance = _refuse_if_not_allowed(approval, "ask", reviewer, moment)
     if hindrance is not None:
         return hindrance
     _check_text("A question", text, MAX_QUESTION)
@@ -69,7 +75,7 @@ def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Ch
         message = f"The agent has been asked {MAX_QUESTIONS} questions about this call. Decide it, or let it expire."
         raise Conflict(message, approval_id=approval.id)
     content = {"text": text, **reviewer.trace}
-    return changed(moved(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
+    return make_change(moved(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
 
 
 def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment) -> Change[Approval]:
@@ -77,43 +83,46 @@ def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment
     if not 1 <= number <= approval.asked:
         raise NotFound("There is no question with this number.", approval_id=approval.id)
     if approval.status != "pending":
-        raise standing(approval)
+        raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
-        return too_late(approval, moment)
+        return expire_with_error(approval, moment)
     if number in approval.replied:
         raise Conflict("This question has been answered already.", approval_id=approval.id)
     _check_text("A reply", text, MAX_MESSAGE)
     replied = moved(approval, replied=(*approval.replied, number))
-    return changed(replied, "replied", actor, {"number": number}, {"text": text})
+    return make_change(replied, "replied", actor, {"number": number}, {"text": text})
 
 
 def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[Approval]:
     """The agent's words that nobody asked for, while people may still decide; nobody is told because of them."""
     if approval.status != "pending":
-        raise standing(approval)
+        raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
-        return too_late(approval, moment)
+        return expire_with_error(approval, moment)
     _check_text("A remark", text, MAX_QUESTION)
     return Change(approval, (Event("commented", actor, {}, approval.id, {"text": text, "via": "agent"}),))
 
 
-def check_remarks(said: int, approval_id: str) -> None:
+def check_remark_limit(said: int, approval_id: str) -> None:
     if said >= MAX_REMARKS:
         raise Conflict(
             f"The agent has said {MAX_REMARKS} things about this call. Wait for people.", approval_id=approval_id
         )
 
 
-def _hindrance(approval: Approval, attempt: str, reviewer: Reviewer, moment: Moment) -> Change[Approval] | None:
+def _refuse_if_not_allowed(
+    approval: Approval, attempt: str, reviewer: Reviewer, moment: Moment
+) -> Change[Approval] | None:
     """All of this is for those who may decide, while there is something to decide."""
     if approval.status != "pending":
-        raise standing(approval)
+        raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
-        return too_late(approval, moment)
-    if vote.may_end(approval, reviewer):
+        return expire_with_error(approval, moment)
+    if vote.has_open_vote(approval, reviewer):
         return None
-    message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs {vote.needed(approval)}."
-    return refused(approval, attempt, reviewer, Forbidden(message, approval_id=approval.id))
+    needs = vote.next_approvers_text(approval)
+    message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs {needs}."
+    return record_refusal(approval, attempt, reviewer, Forbidden(message, approval_id=approval.id))
 
 
 def _check_text(label: str, text: str, limit: int) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from interlock.core._fast import moved
-from interlock.core.approval.approval import Approval, cancel, changed, standing
-from interlock.core.call import caller_of
+from interlock.core.approval.approval import Approval, already_decided_error, cancel, make_change
+from interlock.core.call import stored_caller
 from interlock.core.canonical import digest
 from interlock.core.errors import (
     AlreadyStarted,
@@ -21,13 +21,14 @@ from interlock.core.errors import (
     LeaseLost,
     NotApproved,
 )
-from interlock.core.ledger.event import TIME, Change, Event, Moment, Payload, Stored
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
 MAX_STARTS = 100  # of one call: each leaves an entry
-MAX_LATE = 5  # late reports of one call that leave an entry
-POLICY = "policy"  # the actor of what a rule did by itself
-ATTEMPT = "attempt:"  # begins the name of a runner that is one start and no process: nobody else has it, nor ever again
+MAX_LATE_REPORTS = 5  # late reports of one call that leave an entry
+POLICY_ACTOR = "policy"  # the actor of what a rule did by itself
+# begins the name of a runner that is one start and no process: nobody else has it, nor ever again
+START_TOKEN_PREFIX = "attempt:"  # noqa: S105  the beginning of a name, not a secret
 
 
 class LateReport(NamedTuple):
@@ -59,12 +60,12 @@ def start(
     """
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):
-        return lapse(approval, moment)._replace(error=_lapsed(approval))
-    repeated = not runner_is_dead and _is_repeated(approval, runner, moment)
-    if not repeated and not startable(approval, moment.now, runner_is_dead=runner_is_dead):
-        raise _not_startable(approval)
+        return expire_unstarted(approval, moment)._replace(error=_start_expired_error(approval))
+    repeated = not runner_is_dead and _is_resent_start(approval, runner, moment)
+    if not repeated and not is_startable(approval, moment.now, runner_is_dead=runner_is_dead):
+        raise _not_startable_error(approval)
     if stopped is not None and not repeated:
-        return _stop(approval, stopped, moment)
+        return _refuse_start(approval, stopped, moment)
     if moment.behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
@@ -72,24 +73,24 @@ def start(
         return Change(approval)
     fence = approval.fence + 1
     running = moved(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
-    return changed(running, "started", runner, {"fence": fence})
+    return make_change(running, "started", runner, {"fence": fence})
 
 
-def _stop(approval: Approval, stopped: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
+def _refuse_start(approval: Approval, stopped: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
     """A freeze passes; what the policy denies is over, unless it runs: that is left to end."""
     if isinstance(stopped, Frozen) or approval.status != "approved":
         raise stopped
-    return cancel(approval, POLICY, str(stopped.ids["reason"]), moment)._replace(error=stopped)
+    return cancel(approval, POLICY_ACTOR, str(stopped.ids["reason"]), moment)._replace(error=stopped)
 
 
-def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
+def is_startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
     """An approved call, or an idempotent one whose runner was lost: it is retried under the same key, and in time."""
     if approval.status == "running":
-        return may_repeat(approval, now) and (runner_is_dead or now >= (approval.lease_until or 0))
+        return may_restart(approval, now) and (runner_is_dead or now >= (approval.lease_until or 0))
     return approval.status == "approved"
 
 
-def may_repeat(approval: Approval, now: int) -> bool:
+def may_restart(approval: Approval, now: int) -> bool:
     """Consent does not keep: also an idempotent call is not started again past the time by which it had to start."""
     return approval.subject.idempotent and now < (approval.start_by or 0) and approval.fence < MAX_STARTS
 
@@ -99,9 +100,9 @@ def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[
 
     Whoever shows the fence has heard the answer to its start, so that an attempt becomes a runner like any other.
     """
-    if _holds(approval, fence, moment):
+    if _holds_lease(approval, fence, moment):
         runner = approval.runner
-        heard = f"runner:{runner.removeprefix(ATTEMPT)}" if runner.startswith(ATTEMPT) else runner
+        heard = f"runner:{runner.removeprefix(START_TOKEN_PREFIX)}" if runner.startswith(START_TOKEN_PREFIX) else runner
         return Change(moved(approval, lease_until=moment.now + lease, runner=heard))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
@@ -121,54 +122,60 @@ def finish(
         return Change(approval)  # told twice, for instance because the first answer got lost
     if not 1 <= fence <= approval.fence:
         raise Conflict("This call was not started under this fence.", approval_id=approval.id, status=approval.status)
-    if not _holds(approval, fence, moment):
+    if not _holds_lease(approval, fence, moment):
         report = LateReport(fence, ok, payload.error, digest(payload.result) if payload.result else None)
-        return _late(approval, report, moment, is_new=late(report))
+        return _refuse_late_report(approval, report, moment, is_new=late(report))
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
     done = moved(approval, status=status, lease_until=None)
-    return changed(done, status, approval.runner, {"fence": fence}, content, payload)
+    return make_change(done, status, approval.runner, {"fence": fence}, content, payload)
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """The runner itself does not know: the same as a lost lease, only sooner."""
     if approval.fence != fence or approval.status != "running":
         return Change(approval)
-    if may_repeat(approval, moment.now):  # it may be started again at once
+    if may_restart(approval, moment.now):  # it may be started again at once
         return Change(moved(approval, lease_until=moment.now))
-    return lose(approval, moment)
+    return mark_unknown(approval, moment)
 
 
-def admit(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
+def report_unknown(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """The tool came back and does not know whether it took effect; to run it again would not tell either."""
-    return lose(approval, moment) if approval.fence == fence else Change(approval)
+    return mark_unknown(approval, moment) if approval.fence == fence else Change(approval)
 
 
-def lose(approval: Approval, moment: Moment) -> Change[Approval]:
+def mark_unknown(approval: Approval, moment: Moment) -> Change[Approval]:
     """Nobody knows whether it ran: shown to people, never silently run again."""
     if approval.status != "running":
         return Change(approval)
-    return changed(moved(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
+    return make_change(
+        moved(approval, status="unknown", lease_until=None), "lost", SYSTEM_ACTOR, {"fence": approval.fence}
+    )
 
 
-def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
+def expire_unstarted(approval: Approval, moment: Moment) -> Change[Approval]:
     """Approved, but not started in time: consent does not keep."""
     if approval.status != "approved":
         return Change(approval)
-    return changed(moved(approval, status="expired"), "lapsed", TIME, {})
+    return make_change(moved(approval, status="expired"), "lapsed", SYSTEM_ACTOR, {})
 
 
-def _is_repeated(approval: Approval, runner: str, moment: Moment) -> bool:
+def _is_resent_start(approval: Approval, runner: str, moment: Moment) -> bool:
     """The very attempt that holds the call starts it again: the answer got lost on its way, and nothing has run."""
-    return runner.startswith(ATTEMPT) and runner == approval.runner and _holds(approval, approval.fence, moment)
+    return (
+        runner.startswith(START_TOKEN_PREFIX)
+        and runner == approval.runner
+        and _holds_lease(approval, approval.fence, moment)
+    )
 
 
-def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
+def _holds_lease(approval: Approval, fence: int, moment: Moment) -> bool:
     lives = moment.now < (approval.lease_until or 0)
     return approval.status == "running" and approval.fence == fence and lives
 
 
-def _late(approval: Approval, report: LateReport, moment: Moment, *, is_new: bool) -> Change[Approval]:
+def _refuse_late_report(approval: Approval, report: LateReport, moment: Moment, *, is_new: bool) -> Change[Approval]:
     error = LeaseLost(
         "Too late: the lease had lapsed. What you reported is kept as evidence; a person has to resolve it.",
         approval_id=approval.id,
@@ -176,15 +183,15 @@ def _late(approval: Approval, report: LateReport, moment: Moment, *, is_new: boo
     )
     evidence = Event("finished_late", approval.runner, {"fence": report.fence}, approval.id, report.content)
     kept = (evidence,) if is_new else ()
-    repeats = may_repeat(approval, moment.now)
+    repeats = may_restart(approval, moment.now)
     overdue = approval.status == "running" and approval.fence == report.fence and not repeats
     if not overdue:
         return Change(approval, kept, error=error)
-    lost = lose(approval, moment)
+    lost = mark_unknown(approval, moment)
     return lost._replace(events=(*lost.events, *kept), error=error)
 
 
-def _not_startable(approval: Approval) -> Error:
+def _not_startable_error(approval: Approval) -> Error:
     match approval.status:
         case "running" | "succeeded" | "failed" | "unknown":
             message = f"This call was started already; it is {approval.status}."
@@ -192,12 +199,12 @@ def _not_startable(approval: Approval) -> Error:
         case "pending":
             return NotApproved("This call still waits for a decision.", approval_id=approval.id, status="pending")
         case "expired":
-            return standing(approval)
+            return already_decided_error(approval)
         case status:
             return NotApproved(f"This call may not run: it is {status}.", approval_id=approval.id, status=status)
 
 
-def _lapsed(approval: Approval) -> Expired:
+def _start_expired_error(approval: Approval) -> Expired:
     return Expired("The approval lapsed: it was not started in time. Propose the call again.", approval_id=approval.id)
 
 
@@ -212,12 +219,12 @@ def _check_binding(stored: Stored, spec_sha256: str) -> None:
     )
     if not whole:
         raise BindingBroken("What is stored is not what was approved. Nothing was run.", approval_id=approval.id)
-    if spec_sha256 and spec_sha256 != approval.subject.spec_sha256 and spec_sha256 != _declared(approval):
+    if spec_sha256 and spec_sha256 != approval.subject.spec_sha256 and spec_sha256 != _declared_spec_sha256(approval):
         message = "The tool's definition changed after the approval. Propose the call again."
         raise BindingBroken(message, approval_id=approval.id)
 
 
-def _declared(approval: Approval) -> str:
+def _declared_spec_sha256(approval: Approval) -> str:
     """What the program itself took the tool for when it proposed the call, if the server knows the tool better."""
-    caller = caller_of(approval.subject)
+    caller = stored_caller(approval.subject)
     return "" if caller is None else caller.spec_sha256

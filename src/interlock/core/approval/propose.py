@@ -8,13 +8,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from interlock.core._fast import but, made
-from interlock.core.approval.approval import Approval, Decided
-from interlock.core.call import Shown, ToolCall, ToolSpec, actor_of, known_of, subject_of
+from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.call import RedactedArgs, ToolCall, ToolSpec, agent_actor, caller_json, make_subject
 from interlock.core.card import visible
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
-from interlock.core.grant import Amounts, Grant, plain, use
+from interlock.core.grant import Amounts, Grant, format_amount, use
 from interlock.core.ledger.event import Change, Event, Moment, Payload
-from interlock.core.masking import masked_text
+from interlock.core.masking import mask_text
 from interlock.core.policy.policy import Allow, Ask, Deny
 
 
@@ -29,7 +29,7 @@ class Proposal(NamedTuple):
     nonce: str
     call: ToolCall
     spec: ToolSpec
-    shown: Shown
+    shown: RedactedArgs
     sentence: str
     alarms: tuple[str, ...] = ()
     preview: str = ""
@@ -40,36 +40,36 @@ class Proposal(NamedTuple):
     effects: tuple[str, ...] = ()
 
 
-def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
-    approval = _born(proposal, terms, "pending", moment.now)
+def request_approval(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
+    approval = _new_approval(proposal, terms, "pending", moment.now)
     data = {"rule": terms.rule, "quorum": [stage.quorum for stage in terms.stages], "expires_at": approval.expires_at}
     return Change(approval, (_event("proposed", proposal, approval, data),), _payload(proposal))
 
 
 def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
     """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
-    terms = _allowing(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
+    terms = _allow_terms(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
     reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
-    by = Decided("approve", "policy", moment.now, reason=reason)
-    return _allowed(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
+    by = DecisionRecord("approve", "policy", moment.now, reason=reason)
+    return _allow_proposal(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
 
 
 @lru_cache(maxsize=1_000)
-def _allowing(rule: str, priority: str, start_within: int) -> Ask:
+def _allow_terms(rule: str, priority: str, start_within: int) -> Ask:
     """The same terms are one object, so that their snapshot is encoded and hashed once."""
     return Ask(rule, priority=priority, start_within=start_within)
 
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
     """Counts the use: the grant as it is afterwards goes into the same transaction."""
-    by = Decided("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
+    by = DecisionRecord("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
     data = {"by": "grant", "grant": grant.id, "granted_by": grant.created_by, "rule": terms.rule}
     amounts = Amounts(proposal.shown.data)
-    change = _allowed(proposal, terms, by, data, moment)
+    change = _allow_proposal(proposal, terms, by, data, moment)
     used = use(grant, amounts, moment)
     (event,) = change.events
     counted = {"use": used.uses, "uses_left": used.uses_left}
-    told = {"reason": f"Covered by the grant {grant.id}, which {grant.created_by} made."} | _spent(used, amounts)
+    told = {"reason": f"Covered by the grant {grant.id}, which {grant.created_by} made."} | _amount_facts(used, amounts)
     event = event._replace(data={**event.data, **counted}, content={**(event.content or {}), **told})
     return change._replace(events=(event,), grant=used)
 
@@ -78,7 +78,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     """A denied call has no row: its event holds all that it takes to judge it again, with secrets redacted."""
     call = proposal.call
     content = {
-        **_about(proposal),
+        **_erasable_facts(proposal),
         "reason": verdict.reason,
         "sentence": proposal.sentence,
         "args": proposal.shown.value,
@@ -86,15 +86,15 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "agent_path": list(call.agent_path),
         "thread_id": call.thread_id,
         "priority": call.priority,
-        "known": None if call.caller is None else known_of(call.caller),
+        "known": None if call.caller is None else caller_json(call.caller),
     }
     if call.refusal:
         content["refusal"] = call.refusal
     data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
-    return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
+    return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 
-def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
+def check_same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
     """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
 
     `given` is the approval id that the caller wants, if any.
@@ -106,7 +106,7 @@ def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
         raise CallMismatch("This call is known under another approval id.")
 
 
-def check_id(given: str) -> None:
+def check_approval_id(given: str) -> None:
     """In one spelling only, so that one id cannot stand for two approvals."""
     try:
         canonical = not given or str(UUID(given)) == given
@@ -116,13 +116,13 @@ def check_id(given: str) -> None:
         raise InvalidRequest("An approval id is a UUID, in lower case and with hyphens.")
 
 
-def id_taken() -> CallMismatch:
+def id_taken_error() -> CallMismatch:
     return CallMismatch("This approval id belongs to another call. Use a new one.")
 
 
-def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
+def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
     call, shown = proposal.call, proposal.shown
-    subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce, proposal.effects)
+    subject = make_subject(call, proposal.spec, terms.priority, proposal.nonce, proposal.effects)
     sha256 = shown.sha256
     binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
     expires_at = now + terms.expires_in
@@ -141,13 +141,13 @@ def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
     )
 
 
-def _allowed(
-    proposal: Proposal, terms: Ask, decided: Decided, data: Mapping[str, object], moment: Moment
+def _allow_proposal(
+    proposal: Proposal, terms: Ask, decided: DecisionRecord, data: Mapping[str, object], moment: Moment
 ) -> Change[Approval]:
     if moment.behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
     start_by = moment.now + terms.start_within
-    born = _born(proposal, terms, "approved", moment.now)
+    born = _new_approval(proposal, terms, "approved", moment.now)
     approval = but(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
     return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
 
@@ -160,10 +160,10 @@ def _event(kind: str, proposal: Proposal, approval: Approval, data: Mapping[str,
         "idempotent": approval.subject.idempotent,
         **data,
     }
-    return Event(kind, actor_of(proposal.call), facts, approval.id, _about(proposal))
+    return Event(kind, agent_actor(proposal.call), facts, approval.id, _erasable_facts(proposal))
 
 
-def _about(proposal: Proposal) -> dict[str, object]:
+def _erasable_facts(proposal: Proposal) -> dict[str, object]:
     """What of the call may be erased with it."""
     call = proposal.call
     facts: dict[str, object] = {
@@ -179,10 +179,10 @@ def _about(proposal: Proposal) -> dict[str, object]:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
     if proposal.misfits:
         facts["misfits"] = [str(problem) for problem in proposal.misfits]
-    return facts | _matched_on(call)
+    return facts | _match_facts(call)
 
 
-def _matched_on(call: ToolCall) -> dict[str, object]:
+def _match_facts(call: ToolCall) -> dict[str, object]:
     """What rules match on and an approval does not keep: its priority is the rule's, and teams change."""
     facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
     facts |= {"teams": list(call.teams)} if call.teams else {}
@@ -190,13 +190,13 @@ def _matched_on(call: ToolCall) -> dict[str, object]:
     return facts | ({"setting": call.setting} if call.setting != "queue" else {})
 
 
-def _spent(used: Grant, amounts: Amounts) -> dict[str, object]:
+def _amount_facts(used: Grant, amounts: Amounts) -> dict[str, object]:
     amount = amounts.at(used.budget_of) if used.budget else None
-    return {} if amount is None else {"amount": plain(amount), "budget_left": used.budget_left}
+    return {} if amount is None else {"amount": format_amount(amount), "budget_left": used.budget_left}
 
 
 def _payload(proposal: Proposal) -> Payload:
     shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
     call = proposal.call
-    says = masked_text(call.agent_says, call.args, proposal.shown.data) if call.agent_says else ""
+    says = mask_text(call.agent_says, call.args, proposal.shown.data) if call.agent_says else ""
     return Payload(call.args, shown, proposal.sentence, says or None, proposal.preview or None)

@@ -6,69 +6,69 @@ from typing import NamedTuple
 
 from interlock.core._fast import moved
 from interlock.core.approval import execute
-from interlock.core.approval.approval import Approval, changed, expire
-from interlock.core.ledger.event import TIME, Change, Moment
+from interlock.core.approval.approval import Approval, expire, make_change
+from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Moment
 
 
-class Due(NamedTuple):
+class Timer(NamedTuple):
     at: int
     what: str  # remind | escalate | expire | lapse | lose
 
 
-def timetable(approval: Approval) -> tuple[Due, ...]:
+def pending_timers(approval: Approval) -> tuple[Timer, ...]:
     """Everything that time will still do to this approval if nobody else does anything, in order."""
     match approval.status:
         case "pending":
-            return _pending(approval)
+            return _decision_timers(approval)
         case "approved":
-            return (Due(approval.start_by or 0, "lapse"),)
+            return (Timer(approval.start_by or 0, "lapse"),)
         case "running":
-            return (Due(_given_up(approval), "lose"),)
+            return (Timer(_unknown_at(approval), "lose"),)
         case _:
             return ()
 
 
-def due_at(approval: Approval) -> int | None:
+def next_timer_at(approval: Approval) -> int | None:
     """When the worker has to look at it next; None when time has nothing to do with it any more."""
     match approval.status:
         case "pending":
-            return _first_due(approval)
+            return _first_timer_at(approval)
         case "approved":
             return approval.start_by or 0
         case "running":
-            return _given_up(approval)
+            return _unknown_at(approval)
         case _:
             return None
 
 
-def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
+def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
     """Does the first thing that is due; a Change without events when nothing is."""
-    if runner_is_dead and approval.status == "running" and not execute.may_repeat(approval, moment.now):
-        return execute.lose(approval, moment)
+    if runner_is_dead and approval.status == "running" and not execute.may_restart(approval, moment.now):
+        return execute.mark_unknown(approval, moment)
     if approval.status == "pending" and moment.now >= approval.expires_at:
         return expire(approval, moment)  # a reminder or a step that nobody was in time for does not come any more
-    plan = timetable(approval)
+    plan = pending_timers(approval)
     if not plan or moment.now < plan[0].at:
         return Change(approval)
     match plan[0].what:
         case "lapse":
-            return execute.lapse(approval, moment)
+            return execute.expire_unstarted(approval, moment)
         case "lose":
-            return execute.lose(approval, moment)
+            return execute.mark_unknown(approval, moment)
         case "escalate":
             return _escalate(approval)
         case _:
             return _remind(approval)
 
 
-def _pending(approval: Approval) -> tuple[Due, ...]:
+def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
     end = approval.expires_at
-    reminders, rungs = _times(approval)
-    early = [Due(at, "remind") for at in reminders if at < end] + [Due(at, "escalate") for at in rungs if at < end]
-    return (*sorted(early, key=lambda due: (due.at, due.what)), Due(end, "expire"))
+    reminders, rungs = _reminder_and_escalation_times(approval)
+    early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in rungs if at < end]
+    return (*sorted(early, key=lambda due: (due.at, due.what)), Timer(end, "expire"))
 
 
-def _first_due(approval: Approval) -> int:
+def _first_timer_at(approval: Approval) -> int:
     """The first of a timetable that nobody needs to see in order."""
     first, terms = approval.expires_at, approval.terms
     created = approval.created_at + approval.deferred
@@ -79,7 +79,7 @@ def _first_due(approval: Approval) -> int:
     return first
 
 
-def _times(approval: Approval) -> tuple[list[int], list[int]]:
+def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[int]]:
     """Of the reminders and of the steps of the ladder that are left; some may lie after the end."""
     created, terms = approval.created_at + approval.deferred, approval.terms
     half = (approval.expires_at - created) // 2
@@ -87,7 +87,7 @@ def _times(approval: Approval) -> tuple[list[int], list[int]]:
     return reminders, [created + rung.after for rung in terms.ladder[approval.escalated :]] if terms.ladder else []
 
 
-def _given_up(approval: Approval) -> int:
+def _unknown_at(approval: Approval) -> int:
     """An idempotent call waits for somebody to start it again, but not for ever."""
     lease_until, start_by = approval.lease_until or 0, approval.start_by or 0
     return max(lease_until, start_by) if approval.subject.idempotent else lease_until
@@ -97,9 +97,9 @@ def _escalate(approval: Approval) -> Change[Approval]:
     rung = approval.terms.ladder[approval.escalated]
     climbed = moved(approval, escalated=approval.escalated + 1)
     content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
-    return changed(climbed, "escalated", TIME, {"rung": climbed.escalated}, content)
+    return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:
     reminded = moved(approval, reminded=approval.reminded + 1)
-    return changed(reminded, "reminded", TIME, {"reminder": reminded.reminded})
+    return make_change(reminded, "reminded", SYSTEM_ACTOR, {"reminder": reminded.reminded})

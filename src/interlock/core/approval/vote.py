@@ -13,7 +13,7 @@ from interlock.core.policy.policy import Ask, Deny, People, Stage, Verdict
 if TYPE_CHECKING:
     from interlock.core.approval.approval import Approval
 
-DECIDERS = frozenset({"reviewer", "admin"})
+DECIDING_ROLES = frozenset({"reviewer", "admin"})
 
 
 class Vote(NamedTuple):
@@ -37,30 +37,32 @@ class Delegation:
     to: People
 
 
-def seat(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
+def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
     """Whose vote this person would cast in this stage; None if they may not."""
-    if sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
+    if may_vote(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
         return reviewer.name
-    if reviewer.role in ("viewer", "agent") or _excluded(approval, reviewer.name):
+    if reviewer.role in ("viewer", "agent") or _is_excluded(approval, reviewer.name):
         return None
-    seats = list(_lent(approval, reviewer, stage))
+    seats = list(_delegators(approval, reviewer, stage))
     taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
     return next((name for name in seats if name not in taken), seats[0] if seats else None)
 
 
-def sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
+def may_vote(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
     """Whether they have a seat of their own in this stage, and may use it."""
-    return _sits(approval, name, role, teams, stage) and not _excluded(approval, name)
+    return _is_stage_approver(approval, name, role, teams, stage) and not _is_excluded(approval, name)
 
 
-def may_end(approval: Approval, reviewer: Reviewer) -> bool:
+def has_open_vote(approval: Approval, reviewer: Reviewer) -> bool:
     """Rejecting and responding needs a seat in any stage that is still open."""
-    return any(seat(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages)))
+    return any(
+        effective_voter(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages))
+    )
 
 
 def may_decide(approval: Approval, reviewer: Reviewer) -> bool:
     """Whether they have a seat in any stage, complete or not: those resolve what became of a call."""
-    return any(seat(approval, reviewer, stage) for stage in range(len(approval.terms.stages)))
+    return any(effective_voter(approval, reviewer, stage) for stage in range(len(approval.terms.stages)))
 
 
 def open_stage(approval: Approval) -> int:
@@ -73,28 +75,28 @@ def open_stage(approval: Approval) -> int:
     return len(approval.terms.stages)
 
 
-def needed(approval: Approval) -> str:
+def next_approvers_text(approval: Approval) -> str:
     """Who has to decide next, in words."""
-    return _named(approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)])
+    return _stage_text(approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)])
 
 
-def deciders(approval: Approval) -> str:
+def all_approvers_text(approval: Approval) -> str:
     """All who have a seat, in words."""
-    return " or ".join(dict.fromkeys(map(_named, approval.terms.stages)))
+    return " or ".join(dict.fromkeys(map(_stage_text, approval.terms.stages)))
 
 
-def quorum(approval: Approval) -> int:
+def total_quorum(approval: Approval) -> int:
     return sum(stage.quorum for stage in approval.terms.stages)
 
 
-def stricter(old: Ask, new: Ask) -> Ask:
+def stricter_terms(old: Ask, new: Ask) -> Ask:
     """Terms that satisfy both: an edit can tighten and never loosen."""
     if old.stages == new.stages or _implies(old.stages, new.stages):
         stages = old.stages
     elif _implies(new.stages, old.stages):
         stages = new.stages
     else:
-        stages = old.stages + _unmet(old.stages, new.stages)
+        stages = old.stages + _missing_stages(old.stages, new.stages)
     return replace(
         old,
         rule=old.rule if stages is old.stages else new.rule,
@@ -117,59 +119,59 @@ def stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
     if isinstance(other, Deny):
         return other
     if isinstance(one, Ask):
-        return joined(one, other) if isinstance(other, Ask) else rejectable(one)
+        return join_terms(one, other) if isinstance(other, Ask) else with_reject(one)
     if isinstance(other, Ask):
-        return rejectable(other)
+        return with_reject(other)
     return one if one.start_within <= other.start_within else replace(one, start_within=other.start_within)
 
 
-def joined(one: Ask, other: Ask) -> Ask:
+def join_terms(one: Ask, other: Ask) -> Ask:
     """As an edit joins them, with a deadline of both; its reminders are of the side whose deadline holds."""
     if one == other:
-        return rejectable(one)
-    both = stricter(one, other)
+        return with_reject(one)
+    both = stricter_terms(one, other)
     pick = max if both.on_expiry == "approve" else min
     timed = pick(one, other, key=lambda ask: ask.expires_in)
     channels = tuple(dict.fromkeys((*one.channels, *other.channels)))
-    return rejectable(replace(both, expires_in=timed.expires_in, remind=timed.remind, channels=channels))
+    return with_reject(replace(both, expires_in=timed.expires_in, remind=timed.remind, channels=channels))
 
 
-def rejectable(ask: Ask) -> Ask:
+def with_reject(ask: Ask) -> Ask:
     """Nothing that could be approved takes a person's no away; a question is answered, and that is all."""
     if "reject" in ask.decisions or ask.decisions == ("respond",):
         return ask
     return replace(ask, decisions=tuple(kind for kind in KINDS if kind in ask.decisions or kind == "reject"))
 
 
-def takes_part(approval: Approval, name: str, role: str) -> bool:
+def may_participate(approval: Approval, name: str, role: str) -> bool:
     """The requester, reviewers and admins; never a viewer or an agent."""
-    return role in DECIDERS or (name == approval.subject.requester and role not in ("viewer", "agent"))
+    return role in DECIDING_ROLES or (name == approval.subject.requester and role not in ("viewer", "agent"))
 
 
-def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
+def _delegators(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
     """Whose seats they may take: of those who delegated this approval to them, and of those who are away."""
     for lent in (*approval.delegations, *reviewer.covers):
-        meant = lent.to.include(reviewer.name, reviewer.teams) and not _excluded(approval, lent.by)
-        if meant and _sits(approval, lent.by, lent.role, lent.teams, stage):
+        meant = lent.to.include(reviewer.name, reviewer.teams) and not _is_excluded(approval, lent.by)
+        if meant and _is_stage_approver(approval, lent.by, lent.role, lent.teams, stage):
             yield lent.by
 
 
-def _named(stage: Stage) -> str:
+def _stage_text(stage: Stage) -> str:
     if stage.approvers is None:
         return "the requester, a reviewer or an admin"
     teams = [f"team {team}" for team in sorted(stage.approvers.teams)]
     return " or ".join([*sorted(stage.approvers.users), *teams])
 
 
-def _excluded(approval: Approval, name: str) -> bool:
+def _is_excluded(approval: Approval, name: str) -> bool:
     exclude = approval.terms.exclude
     if "requester" in exclude and fold(name) == fold(approval.subject.requester):
         return True
     return "editor" in exclude and name in approval.editors
 
 
-def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
-    if not takes_part(approval, name, role):
+def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
+    if not may_participate(approval, name, role):
         return False
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:
@@ -183,7 +185,7 @@ def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:
     return len(strict) >= len(loose) and all(map(_covers, strict, loose))
 
 
-def _unmet(stages: tuple[Stage, ...], more: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def _missing_stages(stages: tuple[Stage, ...], more: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Those that are not there already; of two that are the same, each stands for one."""
     left, unmet = list(stages), []
     for stage in more:

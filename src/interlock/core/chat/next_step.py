@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from interlock.core.chat.thread import Line
-from interlock.core.chat.transcript import Call, Story, story_of
+from interlock.core.chat.thread import ThreadEntry
+from interlock.core.chat.transcript import PendingCall, TurnState, read_turn_state
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """Of one message: turns of the model, tokens, and milliseconds that model and tools took together."""
 
     turns: int = 30
@@ -19,7 +19,7 @@ class Limits:
     took: int = 900_000
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = TurnLimits()
 
 
 class CallModel(NamedTuple):
@@ -29,57 +29,57 @@ class CallModel(NamedTuple):
     not_before: int = 0
 
 
-class Handle(NamedTuple):
+class HandleCalls(NamedTuple):
     """Calls that have no result yet: to ask the gate about, to start, and to wait for.
 
     `given_up`: it was stopped, or something newer was said, so what has not started is withdrawn.
     """
 
-    ask: tuple[Call, ...] = ()
-    start: tuple[Call, ...] = ()
-    wait: tuple[Call, ...] = ()
+    ask: tuple[PendingCall, ...] = ()
+    start: tuple[PendingCall, ...] = ()
+    wait: tuple[PendingCall, ...] = ()
     given_up: str = ""
 
 
-class Done(NamedTuple):
+class EndTurn(NamedTuple):
     """The turn is over: done, stopped or limit; `reason` is for people."""
 
     status: str
     reason: str = ""
 
 
-class Rest(NamedTuple):
+class Idle(NamedTuple):
     """Nothing to do until somebody says something."""
 
 
-Step = CallModel | Handle | Done | Rest
+ThreadStep = CallModel | HandleCalls | EndTurn | Idle
 
 
-def next_step(log: Sequence[Line], limits: Limits = DEFAULT_LIMITS) -> Step:
+def next_step(log: Sequence[ThreadEntry], limits: TurnLimits = DEFAULT_LIMITS) -> ThreadStep:
     """What a thread needs next."""
-    story = story_of(log)
+    story = read_turn_state(log)
     waiting = [call for call in story.calls.values() if not call.ended]
     if waiting:
-        return _handle(waiting, story)
+        return _handle_calls(waiting, story)
     if story.over:
-        return Rest()
+        return Idle()
     if story.stopped:
-        return Done("stopped", "Stopped.")
+        return EndTurn("stopped", "Stopped.")
     if story.replied and not story.calls and not story.unseen:
-        return Done("done")
-    reached = _reached(story, limits)
-    return Done("limit", reached) if reached else CallModel(story.attempts + 1, story.not_before)
+        return EndTurn("done")
+    reached = _limit_message(story, limits)
+    return EndTurn("limit", reached) if reached else CallModel(story.attempts + 1, story.not_before)
 
 
-def _handle(waiting: Sequence[Call], story: Story) -> Handle:
+def _handle_calls(waiting: Sequence[PendingCall], story: TurnState) -> HandleCalls:
     fresh = tuple(call for call in waiting if not call.approval and not call.child)
     start = tuple(call for call in waiting if call.decided == "approved" and not call.child)
     wait = tuple(call for call in waiting if call not in fresh and call not in start)
     given_up = "stopped" if story.stopped else ("said" if story.unseen else "")
-    return Handle(fresh, start, wait, given_up)
+    return HandleCalls(fresh, start, wait, given_up)
 
 
-def _reached(story: Story, limits: Limits) -> str:
+def _limit_message(story: TurnState, limits: TurnLimits) -> str:
     more = "Send a message to go on."
     if story.turns >= limits.turns:
         return f"The limit of {limits.turns} model turns for one message is reached. {more}"

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 MAX_ID = 150  # characters of a call's id
 
 
-class Wish(NamedTuple):
+class ToolRequest(NamedTuple):
     """A call as the model wrote it; `args` is its own text, which need not even be JSON."""
 
     id: str
@@ -18,22 +18,22 @@ class Wish(NamedTuple):
     args: str
 
 
-class Said(NamedTuple):
+class PromptUserMessage(NamedTuple):
     """What a person told the agent."""
 
     text: str
 
 
-class Replied(NamedTuple):
+class ModelReply(NamedTuple):
     """A whole turn of the model. `opaque` is what its provider wants to see again, and only its provider reads it."""
 
     text: str
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[ToolRequest, ...] = ()
     opaque: str = ""
     tokens: int = 0
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """What became of a call; `content` is JSON."""
 
     call_id: str
@@ -41,10 +41,10 @@ class Result(NamedTuple):
     content: object
 
 
-Message = Said | Replied | Result
+PromptMessage = PromptUserMessage | ModelReply | ToolResult
 
 
-class Offer(NamedTuple):
+class PromptTool(NamedTuple):
     """A tool as a model is told of it."""
 
     name: str
@@ -57,8 +57,8 @@ class Prompt:
     """Every wish of a reply has exactly one result behind it, in the order of the wishes."""
 
     instructions: str
-    messages: tuple[Message, ...]
-    tools: tuple[Offer, ...] = ()
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[PromptTool, ...] = ()
 
 
 class Delta(NamedTuple):
@@ -67,22 +67,22 @@ class Delta(NamedTuple):
     text: str
 
 
-class Model(Protocol):
+class ChatModel(Protocol):
     """`name` is as in the configuration: `provider:name`."""
 
     @property
     def name(self) -> str: ...
 
-    def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+    def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
         """One turn: pieces of text, then the whole of it as the last item. Raises ModelFailed."""
 
 
-def distinct(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
+def with_unique_ids(wishes: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
     """With an id of its own for each: what a provider left out, gave twice or made odd is replaced."""
     given = {wish.id for wish in wishes}
     free = (name for number in count() if (name := f"call_{number}") not in given)
     taken: set[str] = set()
-    made: list[Wish] = []
+    made: list[ToolRequest] = []
     for wish in wishes:
         fits = 1 <= len(wish.id) <= MAX_ID and wish.id.isprintable() and wish.id not in taken
         made.append(wish if fits else wish._replace(id=next(free)))

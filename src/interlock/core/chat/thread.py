@@ -11,7 +11,7 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest, LeaseLost
 from interlock.core.ledger.event import Event, Moment
 
-PREFIX = "thread-"  # of every thread's id, before a UUID: a thread is also the run of its calls
+THREAD_ID_PREFIX = "thread-"  # of every thread's id, before a UUID: a thread is also the run of its calls
 _ID = re.compile(r"thread-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_TEXT = 100_000
 MAX_TITLE = 80
@@ -23,10 +23,22 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "idle": frozenset({"idle", "ready"}),
 }
 # What of a line's body the ledger may know: structure, and never what was said or which arguments were given.
-STRUCTURE = ("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer")
+LEDGER_FIELDS = (
+    "agent",
+    "call",
+    "tool",
+    "tools",
+    "approval",
+    "status",
+    "model",
+    "tokens",
+    "attempt",
+    "thread",
+    "answer",
+)
 
 
-class Line(NamedTuple):
+class ThreadEntry(NamedTuple):
     """One thing that happened in a thread; `body` is JSON."""
 
     n: int
@@ -36,7 +48,7 @@ class Line(NamedTuple):
     body: Mapping[str, object]
 
 
-class New(NamedTuple):
+class NewThreadEntry(NamedTuple):
     """A line that is about to be written."""
 
     kind: str
@@ -70,16 +82,16 @@ class Thread:
     updated_at: int
 
 
-class Move(NamedTuple):
+class ThreadTransition(NamedTuple):
     """A thread's next state, and the lines that explain it. `wakes` are threads that have to look again."""
 
     thread: Thread
-    lines: tuple[New, ...] = ()
+    lines: tuple[NewThreadEntry, ...] = ()
     wakes: tuple[str, ...] = ()
     content: Mapping[str, object] | None = None
 
 
-class Place(NamedTuple):
+class ThreadOrigin(NamedTuple):
     """Where a thread comes from: whose it is, and which call of which thread began it."""
 
     workspace: str
@@ -90,12 +102,12 @@ class Place(NamedTuple):
     parent_call: str = ""
 
 
-def is_thread(name: str) -> bool:
+def is_thread_id(name: str) -> bool:
     """Whether it is a name that only the chat gives; programs may well call theirs thread-7."""
     return _ID.fullmatch(name) is not None
 
 
-def open_thread(thread_id: str, place: Place, text: str, moment: Moment, via: str = "") -> Move:
+def open_thread(thread_id: str, place: ThreadOrigin, text: str, moment: Moment, via: str = "") -> ThreadTransition:
     check_text(text)
     now = moment.now
     title = " ".join(text.split())[:MAX_TITLE]
@@ -104,139 +116,143 @@ def open_thread(thread_id: str, place: Place, text: str, moment: Moment, via: st
         thread_id, place.workspace, place.agent, place.person, title, *where, "ready", 0, now, 0, "", 0, None, now, now
     )
     actor = f"agent:{place.path[-2]}" if place.parent else place.person
-    return Move(thread, (New("said", actor, {"text": text, "agent": place.agent, **_by(via)}),))
+    return ThreadTransition(
+        thread, (NewThreadEntry("said", actor, {"text": text, "agent": place.agent, **_via_field(via)}),)
+    )
 
 
-def say(thread: Thread, person: str, text: str, moment: Moment, via: str = "") -> Move:
+def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str = "") -> ThreadTransition:
     """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided.
 
     While the turn that asks is still at work, nobody can have read the question: what is said then is no answer to it.
     Nor is a yes that came `via` an interface that does not show the question: it may be to another one of the model's.
     """
     check_text(text)
-    lines = [New("said", person, {"text": text, **_by(via)})]
+    lines = [NewThreadEntry("said", person, {"text": text, **_via_field(via)})]
     confirmation, open_one = thread.confirmation, thread.confirmation
     content: dict[str, object] | None = None
     if open_one is not None and open_one.answer == "open":
         could_read = thread.status == "idle" and open_one.person == person
-        answer = answer_to(text) if could_read and not via else "closed"
+        answer = parse_answer(text) if could_read and not via else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
-        lines.insert(0, New("confirmed", person, body))
+        lines.insert(0, NewThreadEntry("confirmed", person, body))
         content = {"args_sha256": open_one.args_sha256}
         content |= {} if answer == "closed" else {"text": text[:MAX_TITLE]}  # what answers nothing is a message
     elif open_one is not None:
         confirmation = None  # a yes that was not used by the very next turn is over
-    said = replace(_woken(thread, moment), confirmation=confirmation)
-    return Move(said, tuple(lines), content=content)
+    said = replace(_wake(thread, moment), confirmation=confirmation)
+    return ThreadTransition(said, tuple(lines), content=content)
 
 
-def _by(via: str) -> dict[str, object]:
+def _via_field(via: str) -> dict[str, object]:
     return {"via": via} if via else {}
 
 
-def stop(thread: Thread, person: str, moment: Moment) -> Move:
+def stop(thread: Thread, person: str, moment: Moment) -> ThreadTransition:
     """Ends the turn; whoever runs it has lost it. A call that has started cannot be stopped, and is waited for."""
     if thread.status == "idle":
-        return Move(thread)
-    stopped = replace(_woken(thread, moment), status="ready", due_at=moment.now, runner="", fence=thread.fence + 1)
-    return Move(replace(stopped, confirmation=None), (New("stopped", person, {}),))
+        return ThreadTransition(thread)
+    stopped = replace(_wake(thread, moment), status="ready", due_at=moment.now, runner="", fence=thread.fence + 1)
+    return ThreadTransition(replace(stopped, confirmation=None), (NewThreadEntry("stopped", person, {}),))
 
 
-def retry(thread: Thread, person: str, moment: Moment) -> Move:
+def retry(thread: Thread, person: str, moment: Moment) -> ThreadTransition:
     if thread.status != "idle":
         raise Conflict("This thread is at work. Wait until it is done, or stop it.", thread_id=thread.id)
-    return Move(_woken(thread, moment), (New("retried", person, {}),))
+    return ThreadTransition(_wake(thread, moment), (NewThreadEntry("retried", person, {}),))
 
 
-def claim(thread: Thread, runner: str, lease: int, moment: Moment, *, runner_is_dead: bool) -> Move:
+def acquire(thread: Thread, runner: str, lease: int, moment: Moment, *, runner_is_dead: bool) -> ThreadTransition:
     """One process at a time. Who takes over from one that is gone says so: what that one was told is said again."""
     due = thread.due_at is not None and moment.now >= thread.due_at
     if not due and not (thread.status == "running" and runner_is_dead):
         raise Conflict("Somebody else is at this thread, or there is nothing to do.", thread_id=thread.id)
     taken = replace(thread, status="running", due_at=moment.now + lease, runner=runner, fence=thread.fence + 1, woken=0)
-    lines = (New("resumed", runner, {}),) if thread.status == "running" else ()
-    return Move(taken, lines)
+    lines = (NewThreadEntry("resumed", runner, {}),) if thread.status == "running" else ()
+    return ThreadTransition(taken, lines)
 
 
-def renew(thread: Thread, fence: int, lease: int, moment: Moment) -> Move:
-    return Move(replace(_held(thread, fence), due_at=moment.now + lease))
+def renew(thread: Thread, fence: int, lease: int, moment: Moment) -> ThreadTransition:
+    return ThreadTransition(replace(_check_lease(thread, fence), due_at=moment.now + lease))
 
 
-def append(thread: Thread, fence: int, lines: Sequence[New], moment: Moment) -> Move:
-    return Move(replace(_held(thread, fence), updated_at=moment.now), tuple(lines))
+def append(thread: Thread, fence: int, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
+    return ThreadTransition(replace(_check_lease(thread, fence), updated_at=moment.now), tuple(lines))
 
 
-def mirror(thread: Thread, lines: Sequence[New], moment: Moment) -> Move:
+def mirror(thread: Thread, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
     """What happened in a thread below it, for whoever reads this one; nothing follows from it here."""
-    return Move(replace(thread, updated_at=moment.now), tuple(lines))
+    return ThreadTransition(replace(thread, updated_at=moment.now), tuple(lines))
 
 
-def confirm_first(thread: Thread, fence: int, confirmation: Confirmation, lines: Sequence[New], moment: Moment) -> Move:
+def request_confirmation(
+    thread: Thread, fence: int, confirmation: Confirmation, lines: Sequence[NewThreadEntry], moment: Moment
+) -> ThreadTransition:
     """One open confirmation per thread: a new one replaces the old."""
     body = {"call": confirmation.call, "tool": confirmation.tool, "args_sha256": confirmation.args_sha256}
-    asked = replace(_held(thread, fence), confirmation=confirmation, updated_at=moment.now)
-    return Move(asked, (New("confirming", confirmation.person, body), *lines))
+    asked = replace(_check_lease(thread, fence), confirmation=confirmation, updated_at=moment.now)
+    return ThreadTransition(asked, (NewThreadEntry("confirming", confirmation.person, body), *lines))
 
 
-def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha256: str) -> Move:
+def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha256: str) -> ThreadTransition:
     """Spends the yes on this call; raises Conflict if there is none. Asked again for the same call, it stands."""
-    held, given = _held(thread, fence), thread.confirmation
+    held, given = _check_lease(thread, fence), thread.confirmation
     fits = given is not None and (given.tool, given.args_sha256) == (tool, args_sha256)
     if given is None or not fits or given.answer not in ("yes", f"used {call}"):
         raise Conflict("Nobody said yes to this.", thread_id=thread.id)
-    return Move(replace(held, confirmation=replace(given, answer=f"used {call}")))
+    return ThreadTransition(replace(held, confirmation=replace(given, answer=f"used {call}")))
 
 
-def park(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> Move:
+def suspend(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> ThreadTransition:
     """Until then, or until it is woken. What happened since it was claimed makes it due at once."""
-    held = _held(thread, fence)
+    held = _check_lease(thread, fence)
     if thread.woken:
-        return Move(replace(held, status="ready", due_at=moment.now, runner=""))
-    return Move(replace(held, status="waiting", due_at=due_at, runner=""))
+        return ThreadTransition(replace(held, status="ready", due_at=moment.now, runner=""))
+    return ThreadTransition(replace(held, status="waiting", due_at=due_at, runner=""))
 
 
-def end(thread: Thread, fence: int, seen: int, lines: Sequence[New], moment: Moment) -> Move:
+def end(thread: Thread, fence: int, seen: int, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
     """The turn is over, unless something was said that it has not `seen`.
 
     A question of a turn that did not come to its end was perhaps never told to anybody: it is closed.
     """
-    held = _held(thread, fence)
+    held = _check_lease(thread, fence)
     if thread.lines != seen:
-        return Move(replace(held, status="ready", due_at=moment.now, runner=""))
+        return ThreadTransition(replace(held, status="ready", due_at=moment.now, runner=""))
     told = any(line.body.get("status") == "done" for line in lines)
     is_open = thread.confirmation is not None and thread.confirmation.answer == "open"
     confirmation = None if is_open and not told else thread.confirmation
     ended = replace(held, status="idle", due_at=None, runner="", confirmation=confirmation, updated_at=moment.now)
-    return Move(ended, tuple(lines), (thread.parent,) if thread.parent else ())
+    return ThreadTransition(ended, tuple(lines), (thread.parent,) if thread.parent else ())
 
 
-def erase(thread: Thread, by: str, moment: Moment) -> Move:
+def erase(thread: Thread, by: str, moment: Moment) -> ThreadTransition:
     """Takes what was said; that there was a conversation, whose and when, stays. The store takes the lines before."""
     if thread.status != "idle":
         raise Conflict("This thread is at work. Stop it first.", thread_id=thread.id)
     erased = replace(thread, title="", confirmation=None, updated_at=moment.now)
-    return Move(erased, (New("erased", by, {}),))
+    return ThreadTransition(erased, (NewThreadEntry("erased", by, {}),))
 
 
-def events_of(move: Move) -> list[Event]:
+def ledger_events(move: ThreadTransition) -> list[Event]:
     """One entry of the ledger for each line, about the thread's structure alone."""
     thread, events = move.thread, []
     for number, line in enumerate(move.lines, thread.lines + 1):
-        facts = {name: line.body[name] for name in STRUCTURE if line.body.get(name)}
+        facts = {name: line.body[name] for name in LEDGER_FIELDS if line.body.get(name)}
         content = move.content if line.kind == "confirmed" else None
         data = {"thread_id": thread.id, "line": number, **facts}
         events.append(Event(f"thread_{line.kind}", line.actor, data, "", content))
     return events
 
 
-def _woken(thread: Thread, moment: Moment) -> Thread:
+def _wake(thread: Thread, moment: Moment) -> Thread:
     """One that runs goes on, and looks again before it rests."""
     woken = replace(thread, woken=thread.woken + 1, updated_at=moment.now)
     return woken if thread.status == "running" else replace(woken, status="ready", due_at=moment.now)
 
 
-def _held(thread: Thread, fence: int) -> Thread:
+def _check_lease(thread: Thread, fence: int) -> Thread:
     if thread.status != "running" or thread.fence != fence:
         raise LeaseLost("This thread was taken over or stopped.", thread_id=thread.id)
     return thread
@@ -251,7 +267,7 @@ def check_text(text: str) -> None:
 
 YES = frozenset({"yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"})
 NO = frozenset({"no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"})
-Answer = Literal["yes", "no", "closed"]
+ConfirmationAnswer = Literal["yes", "no", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +284,7 @@ class Confirmation:
     answer: str = "open"
 
 
-def answer_to(text: str) -> Answer:
+def parse_answer(text: str) -> ConfirmationAnswer:
     """The whole message has to be one of the words; a sentence that contains one is something else."""
     words = re.sub(r"[\s.!,]+", " ", text.replace("\u2019", "'")).strip()
     if not words.isascii():  # letters that only look like those of a yes

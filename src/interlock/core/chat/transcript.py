@@ -6,20 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from interlock.core.chat.prompt import Message, Replied, Result, Said, Wish
-from interlock.core.chat.thread import Line
+from interlock.core.chat.prompt import ModelReply, PromptMessage, PromptUserMessage, ToolRequest, ToolResult
+from interlock.core.chat.thread import ThreadEntry
 
-LOST: Mapping[str, object] = {"success": False, "status": "unknown", "error": "There is no record of a result."}
+MISSING_RESULT: Mapping[str, object] = {
+    "success": False,
+    "status": "unknown",
+    "error": "There is no record of a result.",
+}
 
 
 @dataclass(slots=True)
-class Call:
+class PendingCall:
     """One call of the model's last turn; `approval` once the gate knows it.
 
     `decided` once people said something; `running` if it was found at work in another process.
     """
 
-    wish: Wish
+    wish: ToolRequest
     line: int  # of the reply that it is in: providers number calls anew in each
     approval: str = ""
     decided: str = ""
@@ -33,10 +37,10 @@ class Call:
 
 
 @dataclass(slots=True)
-class Story:
+class TurnState:
     """Where the turn stands. The counts are since the last message: they are what limits are about."""
 
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, PendingCall] = field(default_factory=dict)
     said: int = 0  # the line of the last message
     seen: int = 0  # the line up to which the last reply knew everything
     replied: bool = False
@@ -54,29 +58,29 @@ class Story:
         return self.said > self.seen
 
 
-def story_of(lines: Sequence[Line]) -> Story:
-    story = Story()
+def read_turn_state(lines: Sequence[ThreadEntry]) -> TurnState:
+    story = TurnState()
     for line in lines:
-        _read(story, line)
+        _apply_entry(story, line)
     return story
 
 
-def messages_of(lines: Sequence[Line]) -> tuple[Message, ...]:
+def prompt_messages(lines: Sequence[ThreadEntry]) -> tuple[PromptMessage, ...]:
     """Exactly one result for each call, in the order of the calls; what was said during a turn comes behind it."""
-    messages: list[Message] = []
-    said: list[tuple[int, Said]] = []
-    wishes: tuple[Wish, ...] = ()
+    messages: list[PromptMessage] = []
+    said: list[tuple[int, PromptUserMessage]] = []
+    wishes: tuple[ToolRequest, ...] = ()
     results: dict[str, object] = {}
     for line in lines:
         match line.kind:
             case "said":
-                said.append((line.n, Said(str(line.body["text"]))))
+                said.append((line.n, PromptUserMessage(str(line.body["text"]))))
             case "replied":
                 messages += _results(wishes, results)
                 base = cast(int, line.body["seen"])
                 messages += [each for n, each in said if n <= base]
                 said = [(n, each) for n, each in said if n > base]
-                reply = reply_of(line.body)
+                reply = parse_reply(line.body)
                 wishes, results = reply.wishes, {}
                 messages.append(reply)
             case "resulted":
@@ -86,55 +90,55 @@ def messages_of(lines: Sequence[Line]) -> tuple[Message, ...]:
     return (*messages, *_results(wishes, results), *(each for _, each in said))
 
 
-def reply_of(body: Mapping[str, Any]) -> Replied:
-    wishes = tuple(Wish(*wish) for wish in body["wishes"])
-    return Replied(body["text"], wishes, body.get("opaque", ""), body.get("tokens", 0))
+def parse_reply(body: Mapping[str, Any]) -> ModelReply:
+    wishes = tuple(ToolRequest(*wish) for wish in body["wishes"])
+    return ModelReply(body["text"], wishes, body.get("opaque", ""), body.get("tokens", 0))
 
 
-def last_text(lines: Sequence[Line]) -> str:
+def last_reply_text(lines: Sequence[ThreadEntry]) -> str:
     """What the model said last, which is what a sub-agent hands to its caller."""
     return next((str(line.body["text"]) for line in reversed(lines) if line.kind == "replied"), "")
 
 
-def _results(wishes: Sequence[Wish], results: Mapping[str, object]) -> list[Message]:
-    return [Result(wish.id, wish.tool, results.get(wish.id, LOST)) for wish in wishes]
+def _results(wishes: Sequence[ToolRequest], results: Mapping[str, object]) -> list[PromptMessage]:
+    return [ToolResult(wish.id, wish.tool, results.get(wish.id, MISSING_RESULT)) for wish in wishes]
 
 
-def _read(story: Story, line: Line) -> None:
+def _apply_entry(story: TurnState, line: ThreadEntry) -> None:
     body = cast(dict[str, Any], line.body)
     match line.kind:
         case "said" | "retried":
-            _begin(story, line)
+            _begin_turn(story, line)
         case "stopped":
             story.stopped = True
         case "replied":
-            _reply(story, body, line.n)
+            _apply_reply(story, body, line.n)
         case "failed":
             story.attempts, story.not_before = body["attempt"], body.get("again_at", 0)
         case "ended":
             story.over = True
         case "asked" | "decided" | "delegated" | "resulted":
             if body["call"] in story.calls and "child" not in body:
-                _of_call(story, story.calls[body["call"]], line.kind, body)
+                _apply_to_call(story, story.calls[body["call"]], line.kind, body)
         case _:
             pass
 
 
-def _begin(story: Story, line: Line) -> None:
+def _begin_turn(story: TurnState, line: ThreadEntry) -> None:
     story.over = story.stopped = False
     story.said = line.n if line.kind == "said" else story.said
     story.attempts = story.not_before = story.turns = story.tokens = story.took = 0
 
 
-def _reply(story: Story, body: dict[str, Any], number: int) -> None:
-    story.calls = {wish.id: Call(wish, number) for wish in reply_of(body).wishes}
+def _apply_reply(story: TurnState, body: dict[str, Any], number: int) -> None:
+    story.calls = {wish.id: PendingCall(wish, number) for wish in parse_reply(body).wishes}
     story.seen, story.replied, story.attempts, story.not_before = body["seen"], True, 0, 0
     story.turns += 1
     story.tokens += body.get("tokens", 0)
     story.took += body.get("took", 0)
 
 
-def _of_call(story: Story, call: Call, kind: str, body: dict[str, Any]) -> None:
+def _apply_to_call(story: TurnState, call: PendingCall, kind: str, body: dict[str, Any]) -> None:
     match kind:
         case "asked":
             call.approval = body["approval"]

@@ -12,15 +12,18 @@ from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from interlock.core.canonical import plain_json
-from interlock.core.ledger.erasure import Gaps
+from interlock.core.ledger.erasure import ErasureTracker
 from interlock.core.ledger.event import Event
-from interlock.core.ledger.expected_tables import KINDS, ExpectedTables
-from interlock.core.ledger.invariants import Fault, Laws
-from interlock.core.ledger.row_digests import BIRTHS
+from interlock.core.ledger.expected_tables import TABLE_KINDS, ExpectedTables
+from interlock.core.ledger.invariants import InvariantChecker, Violation
+from interlock.core.ledger.row_digests import CREATION_KINDS
 
 GENESIS = "0" * 64
-FREEZING = frozenset({"frozen", "unfrozen"})
-NOTED = KINDS | {"erased", *BIRTHS}  # kinds that say something of other tables, or of other entries
+FREEZE_KINDS = frozenset({"frozen", "unfrozen"})
+TRACKED_KINDS = TABLE_KINDS | {
+    "erased",
+    *CREATION_KINDS,
+}  # kinds that say something of other tables, or of other entries
 
 
 class Head(NamedTuple):
@@ -51,17 +54,17 @@ class Entry(NamedTuple):
     content: bytes | None = None
 
 
-def seal(event: Event, head: Head, at: int, salt: bytes) -> Entry:
+def make_entry(event: Event, head: Head, at: int, salt: bytes) -> Entry:
     """The next entry of the chain; the store writes entry and head in the transaction of the change."""
     kind, actor, facts, approval_id, said = event
     workspace, before, previous, _ = head
     seq, data = before + 1, plain_json(facts)
     if said is None:
-        link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data))
+        link = hash_link(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data))
         return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, "", link, None, None))
     content = plain_json(said).encode()
     digest = sha256(salt + content).hexdigest()
-    link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data, digest))
+    link = hash_link(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data, digest))
     return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, salt, content))
 
 
@@ -78,11 +81,11 @@ def skeleton(
     ).encode()
 
 
-def linked(previous: str, body: bytes) -> str:
+def hash_link(previous: str, body: bytes) -> str:
     return sha256(previous.encode() + body).hexdigest()
 
 
-UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)  # what forged rows do
+PARSE_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)  # what forged rows do
 
 
 class Verifier:
@@ -94,9 +97,9 @@ class Verifier:
     def __init__(self, workspace: str, head: Head | None = None, start: Head | None = None) -> None:
         self.workspace = workspace
         self.start = start or Head(workspace)
-        self.faults: list[Fault] = []
-        self.laws = Laws(self.faults, whole=self.start.seq == 0)
-        self.gaps = Gaps()
+        self.faults: list[Violation] = []
+        self.laws = InvariantChecker(self.faults, whole=self.start.seq == 0)
+        self.gaps = ErasureTracker()
         self.tables = ExpectedTables()
         self.erased = 0  # known once it is finished
         self._seq, self._link, self._at = self.start[1:]
@@ -113,7 +116,7 @@ class Verifier:
         for entry in entries:
             try:
                 self._take(entry, skeleton(*entry[:8]))
-            except UNREADABLE as error:
+            except PARSE_ERRORS as error:
                 self.skip(entry.seq, entry.link, error)
 
     def feed_raw(self, entries: Iterable[tuple[Entry, bytes]]) -> None:
@@ -121,7 +124,7 @@ class Verifier:
         for entry, body in entries:
             try:
                 self._take(entry, body)
-            except UNREADABLE as error:
+            except PARSE_ERRORS as error:
                 self.skip(entry.seq, entry.link, error)
 
     def join(self, later: Verifier) -> bool:
@@ -144,7 +147,7 @@ class Verifier:
         self.erased = len(self.gaps.missing)
         for first, last in self.gaps.unexplained():
             self.erased -= last - first + 1
-            self.fault(first, _lost(first, last))
+            self.fault(first, _missing_content_message(first, last))
 
     def skip(self, seq: int, link: str, error: Exception) -> None:
         """An entry that cannot even be read is a fault like any other."""
@@ -152,7 +155,7 @@ class Verifier:
         self._seq, self._link = seq, link
 
     def fault(self, seq: int, message: str) -> None:
-        self.faults.append(Fault(seq, message))
+        self.faults.append(Violation(seq, message))
 
     def _take(self, entry: Entry, body: bytes) -> None:
         workspace, seq, at, kind, _, approval_id, _, digest, link, salt, content = entry
@@ -169,7 +172,7 @@ class Verifier:
             self.fault(seq, "The content of the entry was altered.")
         if approval_id:
             self.laws.check(entry)
-        if kind in NOTED and bool(approval_id) is (kind in BIRTHS):
+        if kind in TRACKED_KINDS and bool(approval_id) is (kind in CREATION_KINDS):
             self._note(entry)
 
     def _note(self, entry: Entry) -> None:
@@ -178,11 +181,11 @@ class Verifier:
             if complaint := self.gaps.note(entry):
                 self.fault(entry.seq, complaint)
             return
-        if entry.kind in FREEZING:
+        if entry.kind in FREEZE_KINDS:
             self.laws.freeze(entry)
-        if not self.tables.stamped and entry.kind in BIRTHS and '"subject":"' in entry.data:
+        if not self.tables.stamped and entry.kind in CREATION_KINDS and '"subject":"' in entry.data:
             self.tables.stamped = entry.seq
-        if entry.kind not in BIRTHS or '"by":"grant"' in entry.data:
+        if entry.kind not in CREATION_KINDS or '"by":"grant"' in entry.data:
             self.tables.take(entry)
 
     def _look_closely(self, entry: Entry, *, fits: bool) -> None:
@@ -203,7 +206,7 @@ class Verifier:
             self.fault(kept.seq, message)
 
 
-def _lost(first: int, last: int) -> str:
+def _missing_content_message(first: int, last: int) -> str:
     if first == last:
         return f"The content of entry {first} is gone and nothing says who erased it."
     return f"The contents of the entries {first} to {last} are gone and nothing says who erased them."

@@ -11,10 +11,10 @@ from interlock.core.canonical import plain_json
 from interlock.core.ledger.chain import Head
 
 if TYPE_CHECKING:
-    from interlock.core.ports import Signer
+    from interlock.core.ports import HeadSigner
 
-PLAIN = frozenset({"workspace", "seq", "link", "at"})
-SIGNED = PLAIN | {"signed_at", "key", "fingerprint", "signature"}
+HEAD_FIELDS = frozenset({"workspace", "seq", "link", "at"})
+SIGNED_HEAD_FIELDS = HEAD_FIELDS | {"signed_at", "key", "fingerprint", "signature"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class SignedHead:
             **self.head.to_json(),
             "signed_at": self.signed_at,
             "key": self.key,
-            "fingerprint": fingerprint(self.key),
+            "fingerprint": key_fingerprint(self.key),
         }
 
 
-def sign(head: Head, signer: Signer | None, now: int) -> SignedHead:
+def sign(head: Head, signer: HeadSigner | None, now: int) -> SignedHead:
     """Without a signer the head stays as it is."""
     if signer is None:
         return SignedHead(head)
@@ -53,17 +53,17 @@ def sign(head: Head, signer: Signer | None, now: int) -> SignedHead:
 
 def read_head(body: object) -> SignedHead | None:
     """None for what `to_json` never gives: nothing may stand in a signed head that the signature does not cover."""
-    if not isinstance(body, Mapping) or body.keys() not in (PLAIN, SIGNED):
+    if not isinstance(body, Mapping) or body.keys() not in (HEAD_FIELDS, SIGNED_HEAD_FIELDS):
         return None
     match body:
         case {"workspace": str(workspace), "seq": int(seq), "link": str(link), "at": int(at)}:
             head = Head(workspace, seq, link, at)
         case _:
             return None
-    return SignedHead(head) if body.keys() == PLAIN else _read_signed(head, body)
+    return SignedHead(head) if body.keys() == HEAD_FIELDS else _read_signed(head, body)
 
 
-def fingerprint(key: str) -> str:
+def key_fingerprint(key: str) -> str:
     """Short enough to be compared by eye."""
     return sha256(key.encode()).hexdigest()[:16]
 
@@ -71,6 +71,6 @@ def fingerprint(key: str) -> str:
 def _read_signed(head: Head, body: Mapping[str, object]) -> SignedHead | None:
     match body:
         case {"signed_at": int(signed_at), "key": str(key), "fingerprint": str(shown), "signature": str(signature)}:
-            return SignedHead(head, signed_at, key, signature) if key and shown == fingerprint(key) else None
+            return SignedHead(head, signed_at, key, signature) if key and shown == key_fingerprint(key) else None
         case _:
             return None

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from interlock.core._fast import moved
-from interlock.core.approval.approval import FINAL, Approval
-from interlock.core.ledger.event import TIME, Event
+from interlock.core.approval.approval import FINAL_STATUSES, Approval
+from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 
 if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
@@ -27,14 +27,14 @@ class Erasure:
     scope: Scope
     what: str = ""
     reason: str = ""
-    by: str = TIME
+    by: str = SYSTEM_ACTOR
 
 
 RETENTION = Erasure("retention")
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureResult:
     """How many approvals, entries of the ledger and threads; `open` are ids and statuses of what had to be left."""
 
     approvals: int = 0
@@ -42,9 +42,9 @@ class Erased:
     open: tuple[tuple[str, str], ...] = ()
     threads: int = 0
 
-    def __add__(self, other: Erased) -> Erased:
+    def __add__(self, other: ErasureResult) -> ErasureResult:
         left = dict(self.open) | dict(other.open)
-        return Erased(
+        return ErasureResult(
             self.approvals + other.approvals,
             self.entries + other.entries,
             tuple(left.items()),
@@ -52,13 +52,13 @@ class Erased:
         )
 
 
-def has_ended(approval: Approval, now: int) -> bool:
+def is_final(approval: Approval, now: int) -> bool:
     """Whether nothing can come of it any more; a rejection ends when it can no longer be undone."""
     released = approval.status == "rejected" and now >= (approval.release_at or 0)
-    return released or approval.status in FINAL
+    return released or approval.status in FINAL_STATUSES
 
 
-def without_content(approval: Approval, by: str, at: int) -> Approval:
+def erase_content(approval: Approval, by: str, at: int) -> Approval:
     """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
     decided = approval.decision
     return moved(
@@ -74,7 +74,7 @@ def without_content(approval: Approval, by: str, at: int) -> Approval:
     )
 
 
-def without_words_of(approval: Approval, person: str) -> Approval:
+def erase_words_by(approval: Approval, person: str) -> Approval:
     """The same approval if the person said nothing about it that is kept in its row."""
     decided = approval.decision
     if decided is None or decided.by != person or not (decided.reason or decided.comment):
@@ -84,12 +84,12 @@ def without_words_of(approval: Approval, person: str) -> Approval:
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:
     """What was asked for is content, since it may be a name; so it can be erased in its turn."""
-    data = {"scope": erasure.scope, "entries": ranges(entries), "approvals": approvals}
+    data = {"scope": erasure.scope, "entries": to_ranges(entries), "approvals": approvals}
     content = {"what": erasure.what, "reason": erasure.reason} if erasure.what else None
     return Event("erased", erasure.by, data, "", content)
 
 
-def ranges(numbers: Iterable[int]) -> list[list[int]]:
+def to_ranges(numbers: Iterable[int]) -> list[list[int]]:
     """First and last of each run of consecutive numbers."""
     found: list[list[int]] = []
     for number in sorted(numbers):
@@ -105,7 +105,7 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ErasureTotal:
     """What one actor erased in one scope: `times` erasures, the first at `since` and the last at `until`."""
 
     scope: str
@@ -120,32 +120,32 @@ class Taken:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class Gaps:
+class ErasureTracker:
     """Told of every content that is missing and of every erasure, as the entries come by."""
 
     def __init__(self) -> None:
         self.missing = array("q")
         self._named: list[Range] = []
-        self._taken: dict[tuple[str, str], Taken] = {}
+        self._taken: dict[tuple[str, str], ErasureTotal] = {}
         self._merged: tuple[list[int], list[int]] | None = None
 
     def note(self, entry: Entry) -> str:
         """What is wrong with an entry of the kind `erased`; empty if nothing is."""
-        read = _read(entry.data)
+        read = _parse_erasure(entry.data)
         if read is None:
             return "The entry does not say in the known form what was erased."
         scope, named, approvals = read
         if any(not 0 < first <= last < entry.seq for first, last in named):
             return "The entry names entries as erased that do not come before it."
         count = sum(last - first + 1 for first, last in named)
-        self._add(Taken(scope, entry.actor, count, approvals, 1, entry.at, entry.at))
+        self._add(ErasureTotal(scope, entry.actor, count, approvals, 1, entry.at, entry.at))
         self._named += named
         self._merged = None
         return ""
 
     def covers(self, seq: int) -> bool:
         """Whether somebody is said to have erased the content of an entry."""
-        firsts, lasts = self._merged = self._merged or _merged(self._named)
+        firsts, lasts = self._merged = self._merged or _merge_ranges(self._named)
         place = bisect_right(firsts, seq)
         return place > 0 and seq <= lasts[place - 1]
 
@@ -164,17 +164,17 @@ class Gaps:
         if run is not None:
             yield run
 
-    def summary(self) -> tuple[Taken, ...]:
+    def summary(self) -> tuple[ErasureTotal, ...]:
         return tuple(self._taken.values())
 
-    def join(self, later: Gaps) -> None:
+    def join(self, later: ErasureTracker) -> None:
         self.missing += later.missing
         self._named += later._named
         self._merged = None
         for taken in later._taken.values():
             self._add(taken)
 
-    def _add(self, new: Taken) -> None:
+    def _add(self, new: ErasureTotal) -> None:
         old = self._taken.get((new.scope, new.actor))
         if old is not None:
             new = replace(
@@ -187,7 +187,7 @@ class Gaps:
         self._taken[new.scope, new.actor] = new
 
 
-def _read(data: str) -> tuple[str, list[Range], int] | None:
+def _parse_erasure(data: str) -> tuple[str, list[Range], int] | None:
     try:
         facts = json.loads(data)
     except (ValueError, RecursionError):
@@ -204,7 +204,7 @@ def _is_range(pair: object) -> bool:
     return isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
 
 
-def _merged(named: list[Range]) -> tuple[list[int], list[int]]:
+def _merge_ranges(named: list[Range]) -> tuple[list[int], list[int]]:
     """Where the ranges begin and where they end, in order and without overlaps."""
     firsts: list[int] = []
     lasts: list[int] = []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from interlock.core.approval.approval import Approval
     from interlock.core.grant import Grant
 
-TIME = "interlock"  # the actor of what time did by itself
+SYSTEM_ACTOR = "interlock"  # the actor of what time did by itself
 
 
 class Event(NamedTuple):

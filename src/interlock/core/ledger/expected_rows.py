@@ -7,20 +7,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interlock.core.approval.execute import ATTEMPT
-from interlock.core.call import agent_of
+from interlock.core.approval.execute import START_TOKEN_PREFIX
+from interlock.core.call import parse_agent_actor
 from interlock.core.ledger.event import Stored
-from interlock.core.ledger.row_digests import BIRTHS, FIELDS, PARTS, plain, result_sha256, shown_sha256, text_sha256
+from interlock.core.ledger.row_digests import (
+    COMPOSITE_FIELDS,
+    CREATION_KINDS,
+    FIELD_GETTERS,
+    field_json,
+    result_sha256,
+    shown_texts_sha256,
+    text_sha256,
+)
 
 if TYPE_CHECKING:
     from interlock.core.approval.approval import Approval
     from interlock.core.ledger.chain import Entry
 
 Facts = Mapping[str, Any]
-Said = tuple[object, int]  # a value, and the entry that gives it
+StatedValue = tuple[object, int]  # a value, and the entry that gives it
 
 
-class Difference(NamedTuple):
+class RowDifference(NamedTuple):
     """`row` and `said` are None where the values are not for everybody's eyes."""
 
     field: str
@@ -36,21 +44,21 @@ class Difference(NamedTuple):
         return f"{self.field} is {_shown(self.row)} in its row; the ledger says {_shown(self.said)}."
 
 
-def _of_approval(spell: Callable[[Approval], object]) -> Callable[[Stored], object]:
+def _approval_getter(spell: Callable[[Approval], object]) -> Callable[[Stored], object]:
     return lambda stored: spell(stored.approval)
 
 
 # What people wrote, what tools gave, and digests: named when they differ, and never printed.
-UNSPOKEN = frozenset(
+PRIVATE_FIELDS = frozenset(
     {"decision.reason", "decision.comment", "error", "result", "sentence", "agent_says", "preview", "alarms"}
     | {"misfits", "args_sha256", "binding", "terms", "subject", "shown"}
 )
 # Fields of a row that are not the approval's own attributes; a new column of either table is one line here.
-OF_ROW: Mapping[str, Callable[[Stored], object]] = {
+ROW_GETTERS: Mapping[str, Callable[[Stored], object]] = {
     **{name: attrgetter(f"approval.subject.{name}") for name in ("tool", "effect", "agent", "thread_id", "requester")},
     **{name: attrgetter(f"approval.subject.{name}") for name in ("run_id", "call_id", "idempotent")},
     "agent_path": lambda s: list(s.approval.subject.agent_path),
-    "runner": lambda s: _runner(s.approval.runner),
+    "runner": lambda s: _runner_name(s.approval.runner),
     "window": lambda s: s.approval.expires_at - s.approval.created_at - s.approval.terms.expires_in,
     "erased": attrgetter("approval.erased_by"),
     "sentence": lambda s: text_sha256(s.payload.sentence),
@@ -58,48 +66,48 @@ OF_ROW: Mapping[str, Callable[[Stored], object]] = {
     "preview": lambda s: text_sha256(s.payload.preview),
     "result": lambda s: result_sha256(s.payload),
     "error": attrgetter("payload.error"),
-    "shown": shown_sha256,
+    "shown": shown_texts_sha256,
     **{name: attrgetter(f"approval.{name}") for name in ("status", "binding", "fence", "created_at", "expires_at")},
     **{name: attrgetter(f"approval.{name}") for name in ("release_at", "claimed_by", "grant_id", "args_sha256")},
     **{name: attrgetter(f"approval.{name}") for name in ("escalated", "reminded", "asked")},
 }
-GETTERS = {**{name: _of_approval(spell) for name, spell in FIELDS.items()}, **OF_ROW}
-SAID_BY_DATA = frozenset(
+GETTERS = {**{name: _approval_getter(spell) for name, spell in FIELD_GETTERS.items()}, **ROW_GETTERS}
+DATA_FIELDS = frozenset(
     {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent", "votes"}
 )
-AT_FIRST = (  # what is nothing until an entry says otherwise
+INITIALLY_EMPTY = (  # what is nothing until an entry says otherwise
     *("fence", "escalated", "reminded", "asked", "votes", "votes.seats", "editors", "replied", "delegations"),
-    *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *PARTS["decision"]),
+    *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *COMPOSITE_FIELDS["decision"]),
     *("deferred", "deferred_until"),
 )
-UNSAID: Said = (None, 0)
+NOT_STATED: StatedValue = (None, 0)
 # What is taken when an approval is erased; the rest is compared for ever.
-TAKEN = frozenset(
+ERASED_FIELDS = frozenset(
     {"args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview", "result", "error", "shown"}
     | {"decision.reason", "decision.comment"}
 )
 
 
-class Expected:
+class ExpectedRow:
     """Fed with the entries of one approval in order; what an entry does not state is not compared."""
 
     def __init__(self) -> None:
         self.first = 0
         self.kept = False  # the content of its first entry
         self._edited = 0
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, StatedValue] = {}
 
     def take(self, entry: Entry) -> None:
         data: Facts = read_json(entry.data)
         content: Facts | None = None if entry.content is None else read_json(entry.content.decode())
         erased = content is None and bool(entry.digest)
-        if entry.kind in BIRTHS:
-            self._said = dict.fromkeys(AT_FIRST, (None, entry.seq))
+        if entry.kind in CREATION_KINDS:
+            self._said = dict.fromkeys(INITIALLY_EMPTY, (None, entry.seq))
         if entry.kind == "finished_late":  # its fence is the one that a lost runner showed, and no row changed
             return
-        for name in SAID_BY_DATA.intersection(data):
+        for name in DATA_FIELDS.intersection(data):
             self._said[name] = (data[name], entry.seq)
-        step = _STEPS.get(entry.kind)
+        step = _HANDLERS.get(entry.kind)
         if step is not None:
             step(self, entry, data, None if erased else content or {})
         for name in data.get("row", ()):
@@ -117,22 +125,22 @@ class Expected:
         if self._edited > seq:
             self._said.pop("shown")
 
-    def differences(self, stored: Stored) -> Iterator[Difference]:
+    def differences(self, stored: Stored) -> Iterator[RowDifference]:
         gone = stored.approval.erased_by and not self.kept
         for name, (said, seq) in self._said.items():
-            if gone and name in TAKEN:
+            if gone and name in ERASED_FIELDS:
                 continue
             get = GETTERS.get(name)
-            found = plain(stored.approval, name) if get is None else get(stored)
+            found = field_json(stored.approval, name) if get is None else get(stored)
             if found != said and (found or said):  # nothing is nothing, however it is spelled
-                yield Difference(name, seq) if name in UNSPOKEN else Difference(name, seq, found, said)
+                yield RowDifference(name, seq) if name in PRIVATE_FIELDS else RowDifference(name, seq, found, said)
 
     # What each kind of entry says
 
     def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self.first, self.kept = entry.seq, content is not None
         self._say("created_at", entry.at, entry)
-        self._say("agent", agent_of(entry.actor), entry)
+        self._say("agent", parse_agent_actor(entry.actor), entry)
         if "grant" in data:
             self._say("grant_id", data["grant"], entry)
         if content is not None:
@@ -183,7 +191,7 @@ class Expected:
     def _approve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if "stage" in data:
             self._vote(entry, data, content)
-        edited = bool(self._said.get("editors", UNSAID)[0]) and data.get("by") != "expiry"
+        edited = bool(self._said.get("editors", NOT_STATED)[0]) and data.get("by") != "expiry"
         self._decided(entry, data, content, "edit" if edited else "approve", entry.actor)
         self._say("start_by", entry.at, entry)
 
@@ -205,7 +213,7 @@ class Expected:
         self._say("release_at", None, entry)
 
     def _start(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("runner", _runner(entry.actor), entry)
+        self._say("runner", _runner_name(entry.actor), entry)
 
     def _finish(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if content is None:
@@ -254,7 +262,7 @@ class Expected:
     # Parts of steps
 
     def _move(self, name: str, by: int, entry: Entry) -> None:
-        before: Any = self._said.get(name, UNSAID)[0]
+        before: Any = self._said.get(name, NOT_STATED)[0]
         self._say(name, (before or 0) + by, entry)
 
     def _say(self, name: str, value: object, entry: Entry) -> None:
@@ -275,7 +283,7 @@ class Expected:
         self._say("decision.kind", kind, entry)
         self._say("decision.by", by, entry)
         self._say("decision.at", entry.at, entry)
-        words = _words(entry.kind, data, content)
+        words = _decision_words(entry.kind, data, content)
         for name in ("via", "reason", "comment"):
             if words is None:
                 self._forget(f"decision.{name}")
@@ -283,7 +291,7 @@ class Expected:
                 self._say(f"decision.{name}", words.get(name, ""), entry)
 
     def _undecided(self, entry: Entry) -> None:
-        for name in PARTS["decision"]:
+        for name in COMPOSITE_FIELDS["decision"]:
             self._say(name, None, entry)
 
     def _resulted(self, entry: Entry, content: Facts | None) -> None:
@@ -293,30 +301,30 @@ class Expected:
             self._say("result", content["result_sha256"], entry)
 
 
-_STEPS: Mapping[str, Callable[[Expected, Entry, Facts, Facts | None], None]] = {
-    "proposed": Expected._begin,
-    "allowed": Expected._begin,
-    "voted": Expected._vote,
-    "edited": Expected._edit,
-    "approved": Expected._approve,
-    "rejected": Expected._reject,
-    "responded": Expected._respond,
-    "expired": Expected._expire,
-    "cancelled": Expected._cancel,
-    "undone": Expected._undo,
-    "delegated": Expected._delegate,
-    "reviewer_removed": Expected._withdraw,
-    "deferred": Expected._defer,
-    "claimed": Expected._claim,
-    "released": Expected._claim,
-    "asked": Expected._ask,
-    "replied": Expected._reply,
-    "escalated": Expected._escalate,
-    "reminded": Expected._remind,
-    "started": Expected._start,
-    "succeeded": Expected._finish,
-    "failed": Expected._finish,
-    "resolved": Expected._resolve,
+_HANDLERS: Mapping[str, Callable[[ExpectedRow, Entry, Facts, Facts | None], None]] = {
+    "proposed": ExpectedRow._begin,
+    "allowed": ExpectedRow._begin,
+    "voted": ExpectedRow._vote,
+    "edited": ExpectedRow._edit,
+    "approved": ExpectedRow._approve,
+    "rejected": ExpectedRow._reject,
+    "responded": ExpectedRow._respond,
+    "expired": ExpectedRow._expire,
+    "cancelled": ExpectedRow._cancel,
+    "undone": ExpectedRow._undo,
+    "delegated": ExpectedRow._delegate,
+    "reviewer_removed": ExpectedRow._withdraw,
+    "deferred": ExpectedRow._defer,
+    "claimed": ExpectedRow._claim,
+    "released": ExpectedRow._claim,
+    "asked": ExpectedRow._ask,
+    "replied": ExpectedRow._reply,
+    "escalated": ExpectedRow._escalate,
+    "reminded": ExpectedRow._remind,
+    "started": ExpectedRow._start,
+    "succeeded": ExpectedRow._finish,
+    "failed": ExpectedRow._finish,
+    "resolved": ExpectedRow._resolve,
 }
 
 
@@ -331,7 +339,7 @@ def read_json(text: str) -> Facts:
     return value
 
 
-def _words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
+def _decision_words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
     """What was said with a decision; None where the entry does not say it."""
     if content is None:
         return None
@@ -342,9 +350,9 @@ def _words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
     return content if whole else None
 
 
-def _runner(name: str) -> str:
+def _runner_name(name: str) -> str:
     """An attempt whose answer was heard goes by the name of a runner."""
-    return f"runner:{name.removeprefix(ATTEMPT)}" if name.startswith(ATTEMPT) else name
+    return f"runner:{name.removeprefix(START_TOKEN_PREFIX)}" if name.startswith(START_TOKEN_PREFIX) else name
 
 
 def _shown(value: object) -> str:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interlock.core.canonical import digest, plain_json
 from interlock.core.card import visible
 from interlock.core.identity import AGENT
-from interlock.core.ledger.event import TIME, Event
-from interlock.core.ledger.expected_rows import Difference
-from interlock.core.ledger.row_digests import as_json
+from interlock.core.ledger.event import SYSTEM_ACTOR, Event
+from interlock.core.ledger.expected_rows import RowDifference
+from interlock.core.ledger.row_digests import to_json_value
 from interlock.core.names import fold
 
 if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
 
 Facts = Mapping[str, Any]
-GONE = "gone"  # whether a row was taken away; no column has this name
-UNKNOWN = (None, 0)  # an entry set it, and does not say to what
-STATED = "stated"
-CONFIGURATION = "configuration"  # as the author of policies
+DELETED = "gone"  # whether a row was taken away; no column has this name
+UNKNOWN_VALUE = (None, 0)  # an entry set it, and does not say to what
+STATED_KIND = "stated"
+CONFIGURATION_ACTOR = "configuration"  # as the author of policies
 
 
 class KeyRow(NamedTuple):
@@ -42,7 +42,7 @@ class FreezeRow(NamedTuple):
     folded: str
 
 
-class Table(NamedTuple):
+class AuditedTable(NamedTuple):
     """`one` is what people call a row. `fields` are those that are not attributes of the row.
 
     `stated` are the fields that one entry states for a database from before; `erasable` those of its content.
@@ -59,7 +59,7 @@ class Table(NamedTuple):
         spelled = self.fields.get(name)
         if spelled is not None:
             return spelled(row)
-        return as_json(getattr(row[0] if isinstance(row, KeyRow | FreezeRow) else row, name))
+        return to_json_value(getattr(row[0] if isinstance(row, KeyRow | FreezeRow) else row, name))
 
 
 def scope_sha256(grant: Any) -> str:
@@ -75,14 +75,14 @@ def body_sha256(row: Any) -> str:
     return digest(row.body.encode())
 
 
-TABLES: Mapping[str, Table] = {
-    "users": Table(
+TABLES: Mapping[str, AuditedTable] = {
+    "users": AuditedTable(
         "user",
         ("role", "removed_at", "away_until"),
         ("teams", "email", "away_to"),
         {"away_to": lambda user: user.away_to and _people(user.away_to)},
     ),
-    "keys": Table(
+    "keys": AuditedTable(
         "key",
         (
             *("role", "person", "created_by", "created_at", "revoked_at", "sha256", "agents", "tools", "requester"),
@@ -92,8 +92,10 @@ TABLES: Mapping[str, Table] = {
         {"sha256": lambda row: key_sha256(row.digest)},
         {"user": "person", "replaces": "rotated_from"},
     ),
-    "policies": Table("policy", ("sha256", "body", "author", "at", "source"), ("reason",), {"body": body_sha256}),
-    "grants": Table(
+    "policies": AuditedTable(
+        "policy", ("sha256", "body", "author", "at", "source"), ("reason",), {"body": body_sha256}
+    ),
+    "grants": AuditedTable(
         "grant",
         (
             *("tool", "spec_sha256", "created_by", "role", "created_at", "expires_at", "max_uses", "uses"),
@@ -103,31 +105,31 @@ TABLES: Mapping[str, Table] = {
         {"scope": scope_sha256},
         {"spec": "spec_sha256"},
     ),
-    "agents": Table("agent", ("version", "body", "author", "at"), (), {"body": body_sha256}),
-    "freezes": Table(
+    "agents": AuditedTable("agent", ("version", "body", "author", "at"), (), {"body": body_sha256}),
+    "freezes": AuditedTable(
         "freeze",
         ("scope", "name", "folded", "by", "at", "released_at", "released_by"),
         ("reason",),
         {"folded": lambda row: row.folded},
     ),
-    "pins": Table(
+    "pins": AuditedTable(
         "pin",
         ("spec", "agent", "author", "at"),
         (),
         {"spec": lambda pin: digest(pin.definition), "agent": lambda pin: visible(pin.agent)},
     ),
 }
-UNSPOKEN = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
+PRIVATE_FIELDS = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
 
 
-class Statement(NamedTuple):
+class RowStatement(NamedTuple):
     """What one entry says of one row; `unknown` are fields that it set to something that it does not give."""
 
     table: str
     id: str
     values: Facts
     unknown: tuple[str, ...] = ()
-    also: Statement | None = None  # of another row
+    also: RowStatement | None = None  # of another row
 
 
 class ExpectedTables:
@@ -140,12 +142,12 @@ class ExpectedTables:
         self._rows: dict[str, dict[str, dict[str, tuple[object, int]]]] = {name: {} for name in TABLES}
 
     def take(self, entry: Entry) -> None:
-        read = _KINDS.get(entry.kind)
+        read = _READERS.get(entry.kind)
         if read is None:
             return
         data = json.loads(entry.data)
         content = {} if not entry.digest else None if entry.content is None else json.loads(entry.content)
-        if entry.kind == STATED:
+        if entry.kind == STATED_KIND:
             self._state(entry, data, content)
             return
         said = read(entry, data, content)
@@ -168,13 +170,13 @@ class ExpectedTables:
 
     def ids(self, table: str) -> Iterable[str]:
         """Of the rows that have to be there."""
-        return [row_id for row_id, said in self._rows[table].items() if not said.get(GONE, UNKNOWN)[0]]
+        return [row_id for row_id, said in self._rows[table].items() if not said.get(DELETED, UNKNOWN_VALUE)[0]]
 
-    def differences(self, table: str, row_id: str, row: Any) -> Iterator[Difference]:
+    def differences(self, table: str, row_id: str, row: Any) -> Iterator[RowDifference]:
         """Of a row that is there. A row that no entry speaks of differs in its id."""
         said = self._rows[table].get(row_id)
-        if said is None or said.get(GONE, UNKNOWN)[0]:
-            yield Difference("id", 0 if said is None else said[GONE][1])
+        if said is None or said.get(DELETED, UNKNOWN_VALUE)[0]:
+            yield RowDifference("id", 0 if said is None else said[DELETED][1])
             return
         for name, (value, seq) in said.items():
             try:
@@ -182,17 +184,17 @@ class ExpectedTables:
             except AttributeError:
                 continue  # what an entry says besides, and a column of a later version
             if seq and found != value and (found or value):
-                yield Difference(name, seq) if name in UNSPOKEN else Difference(name, seq, found, value)
+                yield RowDifference(name, seq) if name in PRIVATE_FIELDS else RowDifference(name, seq, found, value)
 
     def last(self, table: str, row_id: str) -> int:
         """The newest entry that speaks of a row."""
         return max((seq for _, seq in self._rows[table].get(row_id, {}).values()), default=0)
 
-    def _say(self, said: Statement, seq: int) -> None:
+    def _say(self, said: RowStatement, seq: int) -> None:
         aliases = TABLES[said.table].aliases
         fields = self._rows[said.table].setdefault(said.id, {})
         fields |= {aliases.get(name, name): (value, seq) for name, value in said.values.items()}
-        fields |= dict.fromkeys(said.unknown, UNKNOWN)
+        fields |= dict.fromkeys(said.unknown, UNKNOWN_VALUE)
 
     def _state(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if self.stamped or self.stated:
@@ -203,10 +205,10 @@ class ExpectedTables:
         for table in TABLES.keys() & data.keys():  # not what a later version knows
             for row_id, values in data[table].items():
                 private = {} if content is None else content[table].get(row_id, {})
-                self._say(Statement(table, row_id, {**values, **private}), entry.seq)
+                self._say(RowStatement(table, row_id, {**values, **private}), entry.seq)
 
 
-def stating(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[str, Iterable[str]]) -> Event:
+def stated_event(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[str, Iterable[str]]) -> Event:
     """The one entry of a database from before: everything as it is, to be compared from now on."""
     data: dict[str, object] = {"approvals": {each: list(said) for each, said in approvals.items()}}
     content: dict[str, object] = {}
@@ -214,10 +216,10 @@ def stating(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[st
         found = list(rows.get(name, ()))
         data[name] = {row_id: {field: table.value(row, field) for field in table.stated} for row_id, row in found}
         content[name] = {row_id: {field: table.value(row, field) for field in table.erasable} for row_id, row in found}
-    return Event(STATED, TIME, data, "", content)
+    return Event(STATED_KIND, SYSTEM_ACTOR, data, "", content)
 
 
-def user_changed(user: Any, author: str) -> Event:
+def user_changed_event(user: Any, author: str) -> Event:
     """Says all of a person that is kept, so that the last such entry is what their row holds."""
     gone = {} if user.removed_at is None else {"removed": True, "removed_at": user.removed_at}
     data = {"user": user.name, "role": user.role, "away_until": user.away_until, **gone}
@@ -229,34 +231,34 @@ def user_changed(user: Any, author: str) -> Event:
 # What each kind of entry says
 
 
-def _user_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _user_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     values = {"role": data.get("role"), "removed_at": data.get("removed_at")}
     unknown: tuple[str, ...] = ("away_until", "away_to") if "away_until" not in data else ()
     if data.get("removed") and "removed_at" not in data:
         unknown += ("removed_at",)
     if content is None:
-        return Statement("users", data["user"], values | _away(data), (*unknown, "teams", "email", "away_to"))
+        return RowStatement("users", data["user"], values | _away(data), (*unknown, "teams", "email", "away_to"))
     teams = {"teams": content.get("teams", []), "email": content.get("email", "")}
     away = {**_away(data), "away_to": content.get("away_to")}
-    return Statement("users", data["user"], {**values, **teams, **away}, unknown)
+    return RowStatement("users", data["user"], {**values, **teams, **away}, unknown)
 
 
 def _away(data: Facts) -> dict[str, object]:
     return {"away_until": data.get("away_until")}
 
 
-def _user_removed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _user_removed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     gone = {"removed_at": entry.at, "email": "", "away_until": None, "away_to": None}
-    return Statement("users", data["user"], gone)
+    return RowStatement("users", data["user"], gone)
 
 
-def _away_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _away_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     if content is None:
-        return Statement("users", data["user"], {"away_until": data.get("until")}, ("away_to",))
-    return Statement("users", data["user"], {"away_until": data.get("until"), "away_to": content.get("to")})
+        return RowStatement("users", data["user"], {"away_until": data.get("until")}, ("away_to",))
+    return RowStatement("users", data["user"], {"away_until": data.get("until"), "away_to": content.get("to")})
 
 
-def _key_created(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _key_created(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     """What it does not say of a binding or an end, the key does not have."""
     requester = data.get("user", "") if data.get("role") == AGENT else ""
     bound: Facts = {
@@ -270,89 +272,89 @@ def _key_created(entry: Entry, data: Facts, content: Facts | None) -> Statement:
     }
     values = {**bound, **data, "created_by": entry.actor, "created_at": entry.at, "revoked_at": None}
     if content is None:
-        return Statement("keys", data["key"], values, ("name",))
-    return Statement("keys", data["key"], {**values, "name": content.get("name", "")})
+        return RowStatement("keys", data["key"], values, ("name",))
+    return RowStatement("keys", data["key"], {**values, "name": content.get("name", "")})
 
 
-def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    ends = Statement("keys", data["replaces"], {"expires_at": data["replaced_until"]})
+def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    ends = RowStatement("keys", data["replaces"], {"expires_at": data["replaced_until"]})
     return _key_created(entry, data, content)._replace(also=ends)
 
 
-def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     """Of a kind that came later: what it names is what it set."""
-    return Statement("keys", data["key"], data)
+    return RowStatement("keys", data["key"], data)
 
 
-def _key_revoked(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    return Statement("keys", data["key"], {"revoked_at": entry.at})
+def _key_revoked(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    return RowStatement("keys", data["key"], {"revoked_at": entry.at})
 
 
-def _policy_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _policy_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     """The source of what the configuration put in force before entries named it was set by a migration."""
     values = {"sha256": data["policy"], "body": data["policy"], "author": entry.actor, "at": entry.at}
-    unknown = ("source",) if entry.actor == CONFIGURATION and "source" not in data else ()
+    unknown = ("source",) if entry.actor == CONFIGURATION_ACTOR and "source" not in data else ()
     values["source"] = data.get("source", "person")
     if content is None:
-        return Statement("policies", str(data["version"]), values, ("reason", *unknown))
-    return Statement("policies", str(data["version"]), {**values, "reason": content.get("reason", "")}, unknown)
+        return RowStatement("policies", str(data["version"]), values, ("reason", *unknown))
+    return RowStatement("policies", str(data["version"]), {**values, "reason": content.get("reason", "")}, unknown)
 
 
-def _granted(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _granted(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     fresh = {"created_by": entry.actor, "created_at": entry.at, "uses": 0, "revoked_at": None, "spent": "0"}
     words = {} if content is None else {name: content.get(name) for name in ("agent", "when", "reason")}
     unknown = ("budget_left", *(("agent", "when", "reason") if content is None else ()))
-    return Statement("grants", data["grant"], {**data, **fresh, **words}, unknown)
+    return RowStatement("grants", data["grant"], {**data, **fresh, **words}, unknown)
 
 
-def _grant_revoked(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    return Statement("grants", data["grant"], {"revoked_at": entry.at})
+def _grant_revoked(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    return RowStatement("grants", data["grant"], {"revoked_at": entry.at})
 
 
-def _grant_used(entry: Entry, data: Facts, content: Facts | None) -> Statement | None:
+def _grant_used(entry: Entry, data: Facts, content: Facts | None) -> RowStatement | None:
     if data.get("by") != "grant":
         return None
     if content is None:
-        return Statement("grants", data["grant"], {"uses": data.get("use")}, ("spent", "budget_left"))
+        return RowStatement("grants", data["grant"], {"uses": data.get("use")}, ("spent", "budget_left"))
     used = {"uses": data.get("use"), "budget_left": content.get("budget_left")}
-    return Statement("grants", data["grant"], used, ("spent",))
+    return RowStatement("grants", data["grant"], used, ("spent",))
 
 
-def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     values = {"version": data["version"], "author": entry.actor, "at": entry.at}
     if "body" in data:
-        return Statement("agents", data["agent"], {**values, "body": data["body"]})
-    return Statement("agents", data["agent"], values, ("body",))
+        return RowStatement("agents", data["agent"], {**values, "body": data["body"]})
+    return RowStatement("agents", data["agent"], values, ("body",))
 
 
-def _frozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _frozen(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     """A freeze that nobody released is not settled: else it would hold up nothing."""
     scope = {"scope": data["scope"], "name": data["name"], "folded": fold(data["name"])}
     made = {"by": entry.actor, "at": entry.at, "released_at": None, "released_by": "", "settled_at": None}
     if content is None:
-        return Statement("freezes", data["freeze"], {**scope, **made}, ("reason",))
-    return Statement("freezes", data["freeze"], {**scope, **made, "reason": content.get("reason", "")})
+        return RowStatement("freezes", data["freeze"], {**scope, **made}, ("reason",))
+    return RowStatement("freezes", data["freeze"], {**scope, **made, "reason": content.get("reason", "")})
 
 
-def _unfrozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+def _unfrozen(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     released = {"released_at": entry.at, "released_by": entry.actor}
-    return Statement("freezes", data["freeze"], released, ("settled_at",))
+    return RowStatement("freezes", data["freeze"], released, ("settled_at",))
 
 
-def _pinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    values = {"spec": data["spec"], "agent": data["agent"], "author": entry.actor, "at": entry.at, GONE: False}
-    return Statement("pins", data["tool"], values)
+def _pinned(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    values = {"spec": data["spec"], "agent": data["agent"], "author": entry.actor, "at": entry.at, DELETED: False}
+    return RowStatement("pins", data["tool"], values)
 
 
-def _unpinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    return Statement("pins", data["tool"], {GONE: True})
+def _unpinned(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    return RowStatement("pins", data["tool"], {DELETED: True})
 
 
-def _never(entry: Entry, data: Facts, content: Facts | None) -> None:
+def _no_statement(entry: Entry, data: Facts, content: Facts | None) -> None:
     """What is stated for all tables at once is read by itself."""
 
 
-_KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] = {
+_READERS: Mapping[str, Callable[[Entry, Facts, Facts | None], RowStatement | None]] = {
     "user_changed": _user_changed,
     "user_removed": _user_removed,
     "away_changed": _away_changed,
@@ -369,9 +371,9 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] =
     "unfrozen": _unfrozen,
     "tool_pinned": _pinned,
     "tool_unpinned": _unpinned,
-    STATED: _never,
+    STATED_KIND: _no_statement,
 }
-KINDS = frozenset(_KINDS)
+TABLE_KINDS = frozenset(_READERS)
 
 
 def _people(people: Any) -> dict[str, object]:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interlock.core.approval.approval import FINAL, TRANSITIONS
-from interlock.core.call import agent_of
-from interlock.core.freeze import SCOPES, Freeze, Target, key_of, stopping
-from interlock.core.ledger.row_digests import BIRTHS
+from interlock.core.approval.approval import FINAL_STATUSES, TRANSITIONS
+from interlock.core.call import parse_agent_actor
+from interlock.core.freeze import SCOPES, Freeze, FreezeTarget, find_active_freeze, runner_key_id
+from interlock.core.ledger.row_digests import CREATION_KINDS
 
 if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Violation:
     """One thing that is wrong with the record, and where: an entry, or a field of a row that says otherwise."""
 
     seq: int
@@ -31,7 +31,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Standing:
+class ReplayState:
     """What the ledger alone says of one approval; `first` is the entry that it began with."""
 
     first: int = 0
@@ -50,7 +50,7 @@ class Standing:
 
 
 # What each kind of entry makes of an approval.
-LEADS_TO: Mapping[str, tuple[str, ...]] = {
+RESULTING_STATUSES: Mapping[str, tuple[str, ...]] = {
     "proposed": ("pending",),
     "allowed": ("approved",),
     "voted": ("pending",),
@@ -76,37 +76,39 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "lost": ("unknown",),
     "resolved": ("succeeded", "failed"),
 }
-CHANGES_NOTHING = frozenset(
+KINDS_WITHOUT_TRANSITION = frozenset(
     {"decision_refused", "finished_late", "commented", "deferred"}
 ) | {  # a refused attempt, evidence, words, a deadline that a freeze held up
     *("delivered", "delivery_parked", "delivery_again")  # what became of messages to people
 }
-LEGAL = frozenset(
+LEGAL_TRANSITIONS = frozenset(
     (old, kind, new)
-    for kind, leads_to in LEADS_TO.items()
+    for kind, leads_to in RESULTING_STATUSES.items()
     for new in leads_to
     for old, allowed in TRANSITIONS.items()
-    if new in allowed and (kind in BIRTHS) == (old == "")
+    if new in allowed and (kind in CREATION_KINDS) == (old == "")
 )
-OPENING = '{"binding":"'  # members are sorted, so this is how most data begins
-DIGEST = 64
-BOUND = len(OPENING) + DIGEST
-KEY_OWNER = "key:"  # how the owner of a call begins whose key is bound to no agent; the first key of its chain follows
-REMEMBERED = 1_000  # different ends of data; there are few, since what varies is the binding
+BINDING_PREFIX = '{"binding":"'  # members are sorted, so this is how most data begins
+DIGEST_LENGTH = 64
+BINDING_END = len(BINDING_PREFIX) + DIGEST_LENGTH
+KEY_OWNER_PREFIX = (
+    "key:"  # how the owner of a call begins whose key is bound to no agent; the first key of its chain follows
+)
+MAX_CACHED_ENDINGS = 1_000  # different ends of data; there are few, since what varies is the binding
 Facts = Mapping[str, object]
-NOTHING: tuple[str, Facts] = ("", {})
+NO_ENDING: tuple[str, Facts] = ("", {})
 
 
-class Laws:
+class InvariantChecker:
     """Fed with an approval's entries in order. What has ended is kept as one text each: a ledger holds years of it."""
 
-    def __init__(self, faults: list[Fault], *, whole: bool) -> None:
+    def __init__(self, faults: list[Violation], *, whole: bool) -> None:
         self.strangers: list[Entry] = []  # began before the first entry that was read
         self._replayed: list[Entry] = []  # they and what was frozen between them, for whoever read what came before
         self._freezes: dict[str, Freeze] = {}  # those that are on
         self._whole = whole
         self._faults = faults
-        self._open: dict[str, Standing] = {}
+        self._open: dict[str, ReplayState] = {}
         self._ended: dict[str, str] = {}
         self._endings: dict[str, tuple[str, Facts]] = {}
 
@@ -117,29 +119,29 @@ class Laws:
         yield from self._open
         yield from self._ended
 
-    def standing(self, approval_id: str) -> Standing | None:
+    def standing(self, approval_id: str) -> ReplayState | None:
         ended = self._ended.get(approval_id)
-        return self._open.get(approval_id) if ended is None else _unpacked(ended)
+        return self._open.get(approval_id) if ended is None else _unpack(ended)
 
     def check(self, entry: Entry) -> None:
         """The usual entry is quickly done with: known arguments, a known ending, a legal step."""
         kind, approval_id, data = entry[3], entry[5], entry[6]
         standing = self._open.get(approval_id)
         if standing is not None and data.startswith(standing.bound):
-            status, facts = self._endings.get(data[BOUND:], NOTHING)
-            if (standing.status, kind, status) in LEGAL:
-                if step := _STEPS.get(kind):
+            status, facts = self._endings.get(data[BINDING_END:], NO_ENDING)
+            if (standing.status, kind, status) in LEGAL_TRANSITIONS:
+                if step := _HANDLERS.get(kind):
                     step(self, entry, facts, standing, standing.binding)
                 standing.status = status
-                if status in FINAL:
+                if status in FINAL_STATUSES:
                     del self._open[approval_id]
-                    self._ended[approval_id] = _packed(standing)
+                    self._ended[approval_id] = _pack(standing)
                 return
         self._check_slowly(entry)
 
-    def join(self, later: Laws) -> bool:
+    def join(self, later: InvariantChecker) -> bool:
         """Takes over what a later part found; False if an approval begins in both, which the laws forbid."""
-        if self._freezes or not (_apart(self, later._open) and _apart(self, later._ended)):
+        if self._freezes or not (_is_disjoint(self, later._open) and _is_disjoint(self, later._ended)):
             return False
         self._open |= later._open
         self._ended |= later._ended
@@ -149,7 +151,7 @@ class Laws:
 
     def freeze(self, entry: Entry) -> None:
         """For entries of the kinds frozen and unfrozen, which are about no approval."""
-        facts = _read(entry.data) or {}
+        facts = _parse_object(entry.data) or {}
         freeze_id, scope, name = (str(facts.get(each, "")) for each in ("freeze", "scope", "name"))
         if not self._whole:
             self._replayed.append(entry)
@@ -170,33 +172,33 @@ class Laws:
             self._fault(entry.seq, "A freeze has a scope that there is not.")
 
     def _check_slowly(self, entry: Entry) -> None:
-        facts = _read(entry.data)
+        facts = _parse_object(entry.data)
         if facts is None:
             self._fault(entry.seq, "The data of the entry is not a JSON object.")
             return
         standing = self.standing(entry.approval_id)
         if standing is None:
-            if not self._whole and entry.kind not in BIRTHS:
+            if not self._whole and entry.kind not in CREATION_KINDS:
                 self.strangers.append(entry._replace(salt=None, content=None))
                 self._replayed.append(self.strangers[-1])
                 return
-            standing = Standing(entry.seq)
+            standing = ReplayState(entry.seq)
         elif entry.data.startswith(standing.bound):
-            self._learn(entry.data[BOUND:])
+            self._learn(entry.data[BINDING_END:])
         self._follow(entry, facts, standing, str(facts.get("binding", "")))
 
-    def _follow(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _follow(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         kind, status = entry.kind, facts.get("status")
-        if not isinstance(status, str) or status not in LEADS_TO.get(kind, ()):
-            if kind not in CHANGES_NOTHING or status is not None:
+        if not isinstance(status, str) or status not in RESULTING_STATUSES.get(kind, ()):
+            if kind not in KINDS_WITHOUT_TRANSITION or status is not None:
                 self._fault(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
             if kind == "deferred":
                 standing.expires_at = _number(facts.get("expires_at"))
                 self._keep(entry.approval_id, standing)
             return
-        if (standing.status, kind, status) not in LEGAL:
+        if (standing.status, kind, status) not in LEGAL_TRANSITIONS:
             self._object(entry, standing.status, status)
-        if step := _STEPS.get(kind):
+        if step := _HANDLERS.get(kind):
             step(self, entry, facts, standing, binding)
         if binding != standing.binding:
             self._fault(entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited.")
@@ -206,48 +208,48 @@ class Laws:
     def _object(self, entry: Entry, old: str, new: str) -> None:
         if new not in TRANSITIONS[old]:
             self._fault(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
-        if (entry.kind in BIRTHS) == bool(old):
+        if (entry.kind in CREATION_KINDS) == bool(old):
             self._fault(entry.seq, "An approval is proposed once, and before all else.")
 
     def _learn(self, ending: str) -> None:
         """The same few endings come again and again, behind one binding or another, and name none themselves."""
-        facts = _read(OPENING + ending) or {}
+        facts = _parse_object(BINDING_PREFIX + ending) or {}
         status = facts.get("status")
         names_another = "\\" in ending or '"binding"' in ending
-        if len(self._endings) < REMEMBERED and not names_another and isinstance(status, str):
+        if len(self._endings) < MAX_CACHED_ENDINGS and not names_another and isinstance(status, str):
             self._endings[ending] = status, facts
 
-    def _keep(self, approval_id: str, standing: Standing) -> None:
-        if standing.status in FINAL:
+    def _keep(self, approval_id: str, standing: ReplayState) -> None:
+        if standing.status in FINAL_STATUSES:
             self._open.pop(approval_id, None)
-            self._ended[approval_id] = _packed(standing)
+            self._ended[approval_id] = _pack(standing)
         else:
             self._ended.pop(approval_id, None)
             self._open[approval_id] = standing
 
-    def _begin(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _begin(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         standing.idempotent = facts.get("idempotent") is True
         standing.quorum = _quorum(facts)
         standing.expires_at = _number(facts.get("expires_at"))
-        standing.agent, standing.tool = agent_of(entry.actor), str(facts.get("tool", ""))
+        standing.agent, standing.tool = parse_agent_actor(entry.actor), str(facts.get("tool", ""))
         standing.told = entry.content
         standing.approved_binding = binding if entry.kind == "allowed" else ""
-        _bind(standing, binding)
+        _set_binding(standing, binding)
 
-    def _edit(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _edit(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         standing.voters = frozenset()
         standing.quorum = max(standing.quorum, _quorum(facts))  # an edit never loosens
-        _bind(standing, binding)
+        _set_binding(standing, binding)
 
-    def _vote(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _vote(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         standing.voters |= {entry.actor}
 
-    def _withdraw(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _withdraw(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         """Of a person who was removed or may do less: their votes count no more."""
         voters = facts.get("voters")
         standing.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
 
-    def _approve(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _approve(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         standing.approved_binding = binding
         if facts.get("by") == "expiry":
             return
@@ -256,7 +258,7 @@ class Laws:
         if standing.expires_at is not None and entry.at >= standing.expires_at:
             self._fault(entry.seq, "Approved after the deadline.")
 
-    def _start(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+    def _start(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
         fence = facts.get("fence")
         if standing.status == "running" and not standing.idempotent:
             self._fault(entry.seq, "Started a second time, though the tool is not idempotent.")
@@ -265,57 +267,57 @@ class Laws:
         if fence != standing.fence + 1:
             self._fault(entry.seq, f"The fence is {fence} where {standing.fence + 1} comes next.")
         standing.fence += 1
-        if self._freezes and stopping(self._freezes.values(), _target(entry, standing)):
+        if self._freezes and find_active_freeze(self._freezes.values(), _start_target(entry, standing)):
             self._fault(entry.seq, "Started while it was frozen.")
 
     def _fault(self, seq: int, message: str) -> None:
-        self._faults.append(Fault(seq, message))
+        self._faults.append(Violation(seq, message))
 
 
-_STEPS: Mapping[str, Callable[[Laws, Entry, Facts, Standing, str], None]] = {
-    "proposed": Laws._begin,
-    "allowed": Laws._begin,
-    "edited": Laws._edit,
-    "voted": Laws._vote,
-    "reviewer_removed": Laws._withdraw,
-    "approved": Laws._approve,
-    "started": Laws._start,
+_HANDLERS: Mapping[str, Callable[[InvariantChecker, Entry, Facts, ReplayState, str], None]] = {
+    "proposed": InvariantChecker._begin,
+    "allowed": InvariantChecker._begin,
+    "edited": InvariantChecker._edit,
+    "voted": InvariantChecker._vote,
+    "reviewer_removed": InvariantChecker._withdraw,
+    "approved": InvariantChecker._approve,
+    "started": InvariantChecker._start,
 }
 
 
-def _bind(standing: Standing, binding: str) -> None:
+def _set_binding(standing: ReplayState, binding: str) -> None:
     standing.binding = binding
-    plain = len(binding) == DIGEST and binding.isalnum()  # spelled in JSON as it is
-    standing.bound = OPENING + binding if plain else "?"
+    plain = len(binding) == DIGEST_LENGTH and binding.isalnum()  # spelled in JSON as it is
+    standing.bound = BINDING_PREFIX + binding if plain else "?"
 
 
-def _target(entry: Entry, standing: Standing) -> Target:
+def _start_target(entry: Entry, standing: ReplayState) -> FreezeTarget:
     """What a start is known to be of: never more than the program itself looked at, which knew the call's key."""
-    told = _read((standing.told or b"{}").decode(errors="replace")) or {}
+    told = _parse_object((standing.told or b"{}").decode(errors="replace")) or {}
     path, owner = told.get("agent_path"), str(told.get("owner", ""))
     agents = [str(each) for each in path] if isinstance(path, list) else [standing.agent] if standing.agent else []
-    first = owner.removeprefix(KEY_OWNER) if owner.startswith(KEY_OWNER) else ""
+    first = owner.removeprefix(KEY_OWNER_PREFIX) if owner.startswith(KEY_OWNER_PREFIX) else ""
     earlier = frozenset({str(told.get("credential", "")), first} - {""})
-    return Target(entry.workspace, tuple(agents), key_of(entry.actor), standing.tool, earlier)
+    return FreezeTarget(entry.workspace, tuple(agents), runner_key_id(entry.actor), standing.tool, earlier)
 
 
-def _packed(standing: Standing) -> str:
+def _pack(standing: ReplayState) -> str:
     return f"{standing.status} {standing.first} {standing.fence} {standing.binding}"
 
 
-def _unpacked(text: str) -> Standing:
+def _unpack(text: str) -> ReplayState:
     status, first, fence, binding = text.split(" ", 3)
-    return Standing(int(first), status, binding, fence=int(fence))
+    return ReplayState(int(first), status, binding, fence=int(fence))
 
 
-def _apart(laws: Laws, later: Mapping[str, object]) -> bool:
+def _is_disjoint(laws: InvariantChecker, later: Mapping[str, object]) -> bool:
     return laws._open.keys().isdisjoint(later) and laws._ended.keys().isdisjoint(later)
 
 
 _scan = json.JSONDecoder().raw_decode
 
 
-def _read(text: str) -> Facts | None:
+def _parse_object(text: str) -> Facts | None:
     try:
         value, end = _scan(text) if text[0] == "{" else (None, 0)
         if end != len(text):  # not as the program writes it, which may still be JSON

@@ -15,23 +15,23 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from interlock.core._fast import differing
+from interlock.core._fast import changed_fields
 from interlock.core.approval.approval import Approval
-from interlock.core.call import ANYBODY, Subject
+from interlock.core.call import ANY_OWNER, Subject
 from interlock.core.canonical import digest, plain_json
 from interlock.core.ledger.event import Change, Event, Payload, Stored
 
 Values = Mapping[str, object]
 
 # Which attributes of an approval an entry of each kind explains by itself. Leases are no history.
-ALWAYS = frozenset({"id", "created_at", "status", "binding", "version", "lease_until", "runner"})
-_BIRTH = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
+ALWAYS_EXPLAINED = frozenset({"id", "created_at", "status", "binding", "version", "lease_until", "runner"})
+_CREATION_FIELDS = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
 _ANSWER = {"decision"}
-EXPLAINED: Mapping[str, frozenset[str]] = {
-    kind: ALWAYS | frozenset(attributes)
+EXPLAINED_FIELDS: Mapping[str, frozenset[str]] = {
+    kind: ALWAYS_EXPLAINED | frozenset(attributes)
     for kind, attributes in {
-        "proposed": _BIRTH,
-        "allowed": _BIRTH | {"decision", "start_by", "grant_id"},
+        "proposed": _CREATION_FIELDS,
+        "allowed": _CREATION_FIELDS | {"decision", "start_by", "grant_id"},
         "voted": {"votes"},
         "approved": {"votes", "decision", "start_by"},
         "edited": {"terms", "args_sha256", "alarms", "misfits", "votes", "editors"},
@@ -50,12 +50,14 @@ EXPLAINED: Mapping[str, frozenset[str]] = {
         "deferred": {"expires_at", "start_by", "deferred", "deferred_until"},
     }.items()
 }
-BIRTHS = ("proposed", "allowed")
-WORDLESS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
-STATING = frozenset({*BIRTHS, *WORDLESS, "edited", "resolved", "reviewer_removed"})  # entries that always state more
+CREATION_KINDS = ("proposed", "allowed")
+KINDS_WITHOUT_WORDS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
+STATING_KINDS = frozenset(
+    {*CREATION_KINDS, *KINDS_WITHOUT_WORDS, "edited", "resolved", "reviewer_removed"}
+)  # entries that always state more
 
 
-def stamped(
+def stamp_events(
     change: Change[Approval], old: Approval | None = None, moved: Collection[str] | None = None
 ) -> tuple[Event, ...]:
     """The events of a change with what they state of the row; `old` is None at its birth.
@@ -66,15 +68,23 @@ def stamped(
     if not events or new is old:  # a refusal changes no row
         return events
     if moved is None:
-        moved = new.__dict__ if old is None else differing(old, new)  # of a new one: what is not as it is by default
-    rest = _rest(events[0].kind) if len(events) == 1 else _rest(*[event.kind for event in events])
+        moved = (
+            new.__dict__ if old is None else changed_fields(old, new)
+        )  # of a new one: what is not as it is by default
+    rest = (
+        _unexplained_fields(events[0].kind)
+        if len(events) == 1
+        else _unexplained_fields(*[event.kind for event in events])
+    )
     if rest.explained.issuperset(moved):  # most changes are explained by the kinds of their entries
-        return _said(change) if rest.may_state else events
+        return _stamp_by_kind(change) if rest.may_state else events
     before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
-    stamps = list(_said(change))
+    stamps = list(_stamp_by_kind(change))
     if before != after:
         left = rest.changed(before, after)
-        stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(new, name) for name in left}})
+        stamps[0] = _extend_event(
+            stamps[0], {"row": sorted(left)}, {"row": {name: field_json(new, name) for name in left}}
+        )
     return tuple(stamps)
 
 
@@ -85,17 +95,17 @@ def subject_sha256(approval: Approval) -> str:
     owner that a migration gave to calls from before.
     """
     values = approval.subject[:_NONCE] + approval.subject[_NONCE + 1 :]
-    known = list(compress(zip(_STATED, values, strict=True), values))
-    if ANYBODY in values:
-        known = [pair for pair in known if pair[1] != ANYBODY]
+    known = list(compress(zip(_SUBJECT_FIELDS, values, strict=True), values))
+    if ANY_OWNER in values:
+        known = [pair for pair in known if pair[1] != ANY_OWNER]
     return digest(plain_json([approval.id, approval.created_at, known]).encode())
 
 
 _NONCE = Subject._fields.index("nonce")
-_STATED = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
+_SUBJECT_FIELDS = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
 
 # How a field of a row is spelled in an entry; what is not here is spelled as it is.
-FIELDS: Mapping[str, Callable[[Approval], object]] = {
+FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "decision.kind": lambda a: a.decision and a.decision.kind,
     "decision.by": lambda a: a.decision and a.decision.by,
     "decision.at": lambda a: a.decision and a.decision.at,
@@ -115,31 +125,31 @@ FIELDS: Mapping[str, Callable[[Approval], object]] = {
     "terms": lambda a: a.terms.sha256,
     "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # as the time of the decision
 }
-PARTS: Mapping[str, tuple[str, ...]] = {
+COMPOSITE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "decision": ("decision.kind", "decision.by", "decision.at", "decision.via", "decision.reason", "decision.comment"),
     "votes": ("votes", "votes.seats"),
 }
 
 
-def shown_sha256(stored: Stored) -> str:
+def shown_texts_sha256(stored: Stored) -> str:
     """What people are shown of an approval beside its arguments; without its nonce nobody can check a guess."""
     approval, payload = stored
     texts = [payload.sentence, payload.agent_says, payload.preview]
-    return digest(plain_json([approval.subject.nonce, texts, plain(approval, "alarms")]).encode())
+    return digest(plain_json([approval.subject.nonce, texts, field_json(approval, "alarms")]).encode())
 
 
-def plain(approval: Approval, name: str) -> object:
+def field_json(approval: Approval, name: str) -> object:
     """A field as JSON gives it back."""
-    spelled = FIELDS.get(name)
-    return spelled(approval) if spelled is not None else as_json(getattr(approval, name))
+    spelled = FIELD_GETTERS.get(name)
+    return spelled(approval) if spelled is not None else to_json_value(getattr(approval, name))
 
 
-def as_json(value: Any) -> object:
+def to_json_value(value: Any) -> object:
     match value:
         case frozenset():
             return sorted(value)
         case tuple():
-            return [as_json(each) for each in value]
+            return [to_json_value(each) for each in value]
         case _:
             return value
 
@@ -152,47 +162,47 @@ def result_sha256(payload: Payload) -> str | None:
     return digest(payload.result) if payload.result else None
 
 
-def _said(change: Change[Approval]) -> tuple[Event, ...]:
+def _stamp_by_kind(change: Change[Approval]) -> tuple[Event, ...]:
     """The events with what those of their kinds always state."""
     events = change.events
     if len(events) == 1:
-        return (_stamped(events[0], change),) if _states(events[0]) else events
-    return tuple([_stamped(event, change) if _states(event) else event for event in events])
+        return (_stamp_event(events[0], change),) if _always_states(events[0]) else events
+    return tuple([_stamp_event(event, change) if _always_states(event) else event for event in events])
 
 
-def _states(event: Event) -> bool:
+def _always_states(event: Event) -> bool:
     kind = event.kind
-    return kind in STATING or (kind == "approved" and event.data.get("by") == "expiry")
+    return kind in STATING_KINDS or (kind == "approved" and event.data.get("by") == "expiry")
 
 
-def _stamped(event: Event, change: Change[Approval]) -> Event:
+def _stamp_event(event: Event, change: Change[Approval]) -> Event:
     state, payload = change.state, change.payload or Payload()
     data: dict[str, object] = {}
     content: dict[str, object] = {}
     match event.kind:
         case "proposed" | "allowed":
             data = {"subject": subject_sha256(state), "terms": state.terms.sha256}
-            content = _born(state, payload)
+            content = _creation_content(state, payload)
         case "edited":
-            data, content = {"terms": state.terms.sha256}, _card(state, payload)
+            data, content = {"terms": state.terms.sha256}, _card_digests(state, payload)
         case "responded" | "resolved":
             content = {"result_sha256": result_sha256(payload)}
         case "reviewer_removed":
-            data = {"votes": plain(state, "votes")}  # those that are left
+            data = {"votes": field_json(state, "votes")}  # those that are left
         case _:
             pass
-    if _is_wordless(event):
-        content["decision"] = _words(state)
-    return _with(event, data, content) if data or content else event
+    if _lacks_words(event):
+        content["decision"] = _decision_words(state)
+    return _extend_event(event, data, content) if data or content else event
 
 
-def _is_wordless(event: Event) -> bool:
-    return event.kind in WORDLESS or (event.kind == "approved" and event.data.get("by") == "expiry")
+def _lacks_words(event: Event) -> bool:
+    return event.kind in KINDS_WITHOUT_WORDS or (event.kind == "approved" and event.data.get("by") == "expiry")
 
 
-def _born(approval: Approval, payload: Payload) -> dict[str, object]:
+def _creation_content(approval: Approval, payload: Payload) -> dict[str, object]:
     subject = approval.subject
-    facts = _card(approval, payload)
+    facts = _card_digests(approval, payload)
     facts["agent"], facts["effect"] = subject.agent, subject.effect
     if subject.agent_path:
         facts["agent_path"] = list(subject.agent_path)
@@ -205,20 +215,20 @@ def _born(approval: Approval, payload: Payload) -> dict[str, object]:
     return facts
 
 
-def _card(approval: Approval, payload: Payload) -> dict[str, object]:
+def _card_digests(approval: Approval, payload: Payload) -> dict[str, object]:
     card: dict[str, object] = {"sentence_sha256": text_sha256(payload.sentence)}
     if approval.alarms:
         card["findings"] = list(approval.alarms)
     return card
 
 
-def _words(approval: Approval) -> dict[str, object]:
+def _decision_words(approval: Approval) -> dict[str, object]:
     d = approval.decision
     words = () if d is None else (("via", d.via), ("reason", d.reason), ("comment", d.comment))
     return {name: value for name, value in words if value}
 
 
-class Rest(NamedTuple):
+class UnexplainedFields(NamedTuple):
     """The attributes that no entry of some kinds explains, how to read them all at once, and what they are at first.
 
     `explained` are the others. `may_state`: an entry of one of the kinds may state more than that.
@@ -233,17 +243,19 @@ class Rest(NamedTuple):
     def changed(self, before: tuple[object, ...], after: tuple[object, ...]) -> list[str]:
         """The fields that changed though no entry says so by itself."""
         both = zip(self.names, before, after, strict=True)
-        return [part for name, was, now in both if was != now for part in PARTS.get(name, (name,))]
+        return [part for name, was, now in both if was != now for part in COMPOSITE_FIELDS.get(name, (name,))]
 
 
 @cache  # of the few sets of kinds that changes have
-def _rest(*kinds: str) -> Rest:
-    explained = frozenset[str]().union(*(EXPLAINED.get(kind, ALWAYS) for kind in kinds))
+def _unexplained_fields(*kinds: str) -> UnexplainedFields:
+    explained = frozenset[str]().union(*(EXPLAINED_FIELDS.get(kind, ALWAYS_EXPLAINED) for kind in kinds))
     names = tuple(field.name for field in fields(Approval) if field.name not in explained)
     defaults = tuple(getattr(Approval, name, None) for name in names)  # which a frozen dataclass keeps in the class
-    return Rest(explained, names, attrgetter(*names), defaults, not STATING.isdisjoint(kinds) or "approved" in kinds)
+    return UnexplainedFields(
+        explained, names, attrgetter(*names), defaults, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds
+    )
 
 
-def _with(event: Event, data: Values, content: Values) -> Event:
+def _extend_event(event: Event, data: Values, content: Values) -> Event:
     kind, actor, facts, approval_id, told = event
     return Event(kind, actor, {**facts, **data}, approval_id, {**(told or {}), **content})

@@ -18,12 +18,12 @@ Status = Literal["due", "sending", "sent", "parked", "dropped", "grouped"]
 Reason = Literal["asked", "escalated", "expired", "woken", "group", "test"]
 
 LEASE = 60_000  # milliseconds; longer than a channel may take for one message
-LAST = 24 * 3_600_000  # what could not be said for so long is parked
-WAITS = (1, 2, 5, 10, 20, 30, 60)  # seconds before the next try
+GIVE_UP_AFTER = 24 * 3_600_000  # what could not be said for so long is parked
+RETRY_DELAYS = (1, 2, 5, 10, 20, 30, 60)  # seconds before the next try
 MINUTE = 60_000
 
 
-class Way(NamedTuple):
+class DeliveryTarget(NamedTuple):
     """Where something is told: to one person, or at a place, which is the channel's own one if it is empty."""
 
     channel: str
@@ -41,7 +41,7 @@ class Delivery:
     workspace: str
     id: str
     approval_id: str
-    way: Way
+    way: DeliveryTarget
     reason: Reason
     priority: str
     status: Status
@@ -78,10 +78,13 @@ class Delivery:
 
 def is_revised(delivery: Delivery) -> bool:
     """Whether the arguments are others than those that were told."""
-    return bool(delivery.said and delivery.approval_id) and _read(delivery.said).args != _read(delivery.wanted).args
+    return (
+        bool(delivery.said and delivery.approval_id)
+        and _parse_fingerprint(delivery.said).args != _parse_fingerprint(delivery.wanted).args
+    )
 
 
-class Face(NamedTuple):
+class ApprovalFingerprint(NamedTuple):
     """What a message shows of an approval: while it stays the same, there is nothing to say."""
 
     status: str
@@ -95,12 +98,14 @@ class Face(NamedTuple):
     def text(self) -> str:
         return "/".join(map(str, self))
 
-    def is_more_than(self, earlier: Face, rung: int) -> bool:
+    def is_more_than(self, earlier: ApprovalFingerprint, rung: int) -> bool:
         """Whether those who were told have to look again: a reminder, other arguments, or a rung that names them."""
         return self.reminded > earlier.reminded or self.args != earlier.args or rung > earlier.escalated
 
 
-def new(way: Way, delivery_id: str, approval: Approval, reason: Reason, now: int, due_at: int) -> Delivery:
+def new_delivery(
+    way: DeliveryTarget, delivery_id: str, approval: Approval, reason: Reason, now: int, due_at: int
+) -> Delivery:
     """Reminders from before it are not made up for."""
     return Delivery(
         approval.subject.workspace,
@@ -110,20 +115,20 @@ def new(way: Way, delivery_id: str, approval: Approval, reason: Reason, now: int
         reason,
         approval.terms.priority,
         "due",
-        face(approval).text,
+        approval_fingerprint(approval).text,
         now,
         now,
         due_at,
     )
 
 
-def face(approval: Approval) -> Face:
+def approval_fingerprint(approval: Approval) -> ApprovalFingerprint:
     status = "approved" if approval.status == "running" else approval.status
     progress = (len(approval.votes), len(approval.delegations), approval.escalated, approval.reminded)
-    return Face(status, approval.args_sha256[:12], *progress)
+    return ApprovalFingerprint(status, approval.args_sha256[:12], *progress)
 
 
-def follow(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung: int | None) -> Delivery:
+def update_delivery(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung: int | None) -> Delivery:
     """After its approval changed. `rung` is the last one that names its way, 0 if it was told from the beginning.
 
     Without one nobody there has to do anything: what was said is kept right, and what was not is dropped.
@@ -131,40 +136,40 @@ def follow(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung:
     if delivery.reason == "expired":
         return delivery
     if delivery.reason == "woken":
-        return _woken(delivery, approval, now)
-    before, after = _read(delivery.wanted), face(approval)
+        return _update_wakeup(delivery, approval, now)
+    before, after = _parse_fingerprint(delivery.wanted), approval_fingerprint(approval)
     if approval.status != "pending" or rung is None:
-        return _rested(delivery, before, after, now)
+        return _update_silently(delivery, before, after, now)
     more = after.is_more_than(before, rung)
     match delivery.status:
         case "dropped":
-            return _asked_anew(delivery, after, now, loud_at)
+            return _notify_again(delivery, after, now, loud_at)
         case "grouped":
-            return _asked_anew(delivery, after, now, loud_at) if more else delivery
+            return _notify_again(delivery, after, now, loud_at) if more else delivery
         case _:
             nudge = delivery.nudge + (1 if more and delivery.said else 0)
-            return _wanting(delivery, after.text, nudge, now, loud_at)
+            return _set_desired(delivery, after.text, nudge, now, loud_at)
 
 
-def settled_at(approval: Approval, now: int) -> int:
+def decision_final_at(approval: Approval, now: int) -> int:
     """From when on a decision stands: a rejection can be taken back for a while."""
     return max(now, approval.release_at or 0) if approval.status == "rejected" else now
 
 
-def dropped(delivery: Delivery) -> Delivery:
+def drop(delivery: Delivery) -> Delivery:
     """There is nobody to tell any more; what is being sent is looked at when it was."""
     if delivery.due_at is None or delivery.status == "sending":
         return delivery
     return replace(delivery, status="dropped", due_at=None)
 
 
-def claimed(delivery: Delivery, runner: str, now: int) -> Delivery:
+def lease(delivery: Delivery, runner: str, now: int) -> Delivery:
     """In the hands of a runner, who has it alone until the lease ends. Who had it before may have told it."""
-    before = lost(delivery, now) if delivery.status == "sending" else delivery
+    before = release_unconfirmed(delivery, now) if delivery.status == "sending" else delivery
     return replace(before, status="sending", runner=runner, fence=delivery.fence + 1, due_at=now + LEASE)
 
 
-def sent(delivery: Delivery, done: Delivery, ref: str, now: int) -> Delivery:
+def mark_sent(delivery: Delivery, done: Delivery, ref: str, now: int) -> Delivery:
     """`done` is what was claimed and is said now; meanwhile there may be more to say."""
     told = replace(
         delivery,
@@ -177,10 +182,10 @@ def sent(delivery: Delivery, done: Delivery, ref: str, now: int) -> Delivery:
         due_at=now,
         sent_at=now if done.is_loud else delivery.sent_at,
     )
-    return _settled(told, now)
+    return _refresh_status(told, now)
 
 
-def failed(
+def mark_failed(
     delivery: Delivery, error: str, now: int, *, after: int = 0, jitter: float = 1.0, waits: Sequence[int] = ()
 ) -> Delivery:
     """Tried again; `after` are milliseconds that the channel asked for, and `waits` the channel's own.
@@ -189,51 +194,51 @@ def failed(
     of it needs no other try.
     """
     asks = delivery.reason in ("asked", "escalated")
-    if asks and not delivery.is_perhaps_known and _read(delivery.wanted).status != "pending":
-        return replace(moot(delivery), error=error)
-    if delivery.attempts >= len(waits) if waits else now - delivery.since >= LAST:
-        return parked(delivery, error)
-    seconds = (waits or WAITS)[min(delivery.attempts, len(waits or WAITS) - 1)]
+    if asks and not delivery.is_perhaps_known and _parse_fingerprint(delivery.wanted).status != "pending":
+        return replace(drop_obsolete(delivery), error=error)
+    if delivery.attempts >= len(waits) if waits else now - delivery.since >= GIVE_UP_AFTER:
+        return mark_dead(delivery, error)
+    seconds = (waits or RETRY_DELAYS)[min(delivery.attempts, len(waits or RETRY_DELAYS) - 1)]
     due_at = now + max(after, round(seconds * 1000 * jitter))
     return replace(delivery, status="due", runner="", attempts=delivery.attempts + 1, error=error, due_at=due_at)
 
 
-def parked(delivery: Delivery, error: str) -> Delivery:
+def mark_dead(delivery: Delivery, error: str) -> Delivery:
     """Given up, until somebody says to send it again."""
     return replace(
         delivery, status="parked", runner="", due_at=None, attempts=delivery.attempts + 1, error=error or "unknown"
     )
 
 
-def lost(delivery: Delivery, now: int) -> Delivery:
+def release_unconfirmed(delivery: Delivery, now: int) -> Delivery:
     """Out of the hands of a runner who died, stands still or got no answer: perhaps it was told."""
-    return replace(released(delivery, now), sent_at=now if delivery.is_loud else delivery.sent_at)
+    return replace(release(delivery, now), sent_at=now if delivery.is_loud else delivery.sent_at)
 
 
-def moot(delivery: Delivery) -> Delivery:
+def drop_obsolete(delivery: Delivery) -> Delivery:
     """There is nothing to decide any more, and nobody was asked."""
     return replace(delivery, status="dropped", runner="", due_at=None)
 
 
-def not_yet(delivery: Delivery, now: int) -> Delivery:
+def postpone_wakeup(delivery: Delivery, now: int) -> Delivery:
     """A wake-up whose decision does not stand. Whoever follows the ledger may not know yet: then it is looked again."""
-    if _read(delivery.wanted).status == "pending":
-        return moot(delivery)
-    return replace(released(delivery, now), due_at=now + WAITS[0] * 1000)
+    if _parse_fingerprint(delivery.wanted).status == "pending":
+        return drop_obsolete(delivery)
+    return replace(release(delivery, now), due_at=now + RETRY_DELAYS[0] * 1000)
 
 
-def released(delivery: Delivery, now: int) -> Delivery:
+def release(delivery: Delivery, now: int) -> Delivery:
     """Out of the hands of a runner who did not try."""
     return replace(delivery, status="due", runner="", due_at=now)
 
 
-def again(delivery: Delivery, now: int) -> Delivery:
+def retry(delivery: Delivery, now: int) -> Delivery:
     if delivery.status not in ("parked", "due"):
         raise Conflict(f"Only what waits or was given up can be sent again; this is {delivery.status}.")
     return replace(delivery, status="due", attempts=0, error="", since=now, due_at=now)
 
 
-class Paced(NamedTuple):
+class RateLimitPlan(NamedTuple):
     """What may go by itself, what becomes one message, and what waits for the next minute."""
 
     go: Sequence[Delivery]
@@ -241,7 +246,7 @@ class Paced(NamedTuple):
     held: Sequence[Delivery] = ()
 
 
-def paced(due: Sequence[Delivery], lately: int, most: int) -> Paced:
+def plan_rate_limit(due: Sequence[Delivery], lately: int, most: int) -> RateLimitPlan:
     """Of what is due for one person or place, of whom `lately` were told within a minute; the most urgent go first.
 
     Only what asks becomes one message: a notice needs no answer, and can wait.
@@ -252,47 +257,47 @@ def paced(due: Sequence[Delivery], lately: int, most: int) -> Paced:
     notices = [each for each in loud if each.reason == "expired"]
     left = max(0, most - lately)
     if left == 0:
-        return Paced(quiet, (), loud)
+        return RateLimitPlan(quiet, (), loud)
     if len(asking) > left:
-        return Paced([*quiet, *asking[: left - 1]], asking[left - 1 :], notices)
+        return RateLimitPlan([*quiet, *asking[: left - 1]], asking[left - 1 :], notices)
     room = left - len(asking)
-    return Paced([*quiet, *asking, *notices[:room]], (), notices[room:])
+    return RateLimitPlan([*quiet, *asking, *notices[:room]], (), notices[room:])
 
 
-def grouped(delivery: Delivery) -> Delivery:
+def mark_batched(delivery: Delivery) -> Delivery:
     """Told as one of many; there is no message of its own that could be changed."""
     return replace(delivery, status="grouped", runner="", due_at=None)
 
 
-def group_of(deliveries: Sequence[Delivery], delivery_id: str, now: int) -> Delivery:
+def make_batch_delivery(deliveries: Sequence[Delivery], delivery_id: str, now: int) -> Delivery:
     """One message in the place of many: how many wait. One that was not sent yet can become part of another."""
     first = deliveries[0]
     count = str(sum(int(each.wanted) if each.reason == "group" else 1 for each in deliveries))
     return Delivery(first.workspace, delivery_id, "", first.way, "group", first.priority, "due", count, now, now, now)
 
 
-def trial_of(workspace: str, delivery_id: str, way: Way, by: str, now: int) -> Delivery:
+def make_test_delivery(workspace: str, delivery_id: str, way: DeliveryTarget, by: str, now: int) -> Delivery:
     """A message that shows that the channel works; `by` wanted to know."""
     return Delivery(workspace, delivery_id, "", way, "test", "low", "due", by, now, now, now)
 
 
-def by_way(deliveries: Iterable[Delivery]) -> Mapping[tuple[str, Way], list[Delivery]]:
-    found: dict[tuple[str, Way], list[Delivery]] = {}
+def group_by_target(deliveries: Iterable[Delivery]) -> Mapping[tuple[str, DeliveryTarget], list[Delivery]]:
+    found: dict[tuple[str, DeliveryTarget], list[Delivery]] = {}
     for each in deliveries:
         found.setdefault((each.workspace, each.way), []).append(each)
     return found
 
 
-def _read(text: str) -> Face:
+def _parse_fingerprint(text: str) -> ApprovalFingerprint:
     status, args, *numbers = text.split("/")
-    return Face(status, args, *map(int, numbers))
+    return ApprovalFingerprint(status, args, *map(int, numbers))
 
 
-def _woken(delivery: Delivery, approval: Approval, now: int) -> Delivery:
+def _update_wakeup(delivery: Delivery, approval: Approval, now: int) -> Delivery:
     """A decision that was taken back wakes nobody; the next one does, also if somebody was quick and woken before."""
-    after = face(approval).text
+    after = approval_fingerprint(approval).text
     if delivery.status == "sending":  # whoever sends it looks again afterwards
-        was_taken_back = "pending" in (approval.status, _read(delivery.wanted).status)
+        was_taken_back = "pending" in (approval.status, _parse_fingerprint(delivery.wanted).status)
         return replace(delivery, wanted=after) if was_taken_back else delivery
     if approval.status == "pending":
         return replace(delivery, status="dropped", due_at=None, wanted=after)
@@ -300,10 +305,10 @@ def _woken(delivery: Delivery, approval: Approval, now: int) -> Delivery:
         return delivery
     nudge = delivery.nudge + (1 if delivery.said else 0)
     anew = replace(delivery, status="due", wanted=after, nudge=nudge, attempts=0, error="")
-    return replace(anew, since=now, due_at=settled_at(approval, now))
+    return replace(anew, since=now, due_at=decision_final_at(approval, now))
 
 
-def _rested(delivery: Delivery, before: Face, after: Face, now: int) -> Delivery:
+def _update_silently(delivery: Delivery, before: ApprovalFingerprint, after: ApprovalFingerprint, now: int) -> Delivery:
     """Nobody there has to do anything: no noise any more, and no message that was not there yet."""
     if delivery.status in ("dropped", "grouped"):
         return delivery
@@ -311,26 +316,26 @@ def _rested(delivery: Delivery, before: Face, after: Face, now: int) -> Delivery
     if not is_known and delivery.status != "sending":
         return replace(delivery, status="dropped", due_at=None, wanted=after.text)
     wanted = delivery.wanted if before._replace(reminded=after.reminded) == after else after.text
-    return _wanting(delivery, wanted, delivery.nudged, now, now)
+    return _set_desired(delivery, wanted, delivery.nudged, now, now)
 
 
-def _wanting(delivery: Delivery, wanted: str, nudge: int, now: int, loud_at: int) -> Delivery:
+def _set_desired(delivery: Delivery, wanted: str, nudge: int, now: int, loud_at: int) -> Delivery:
     if (wanted, nudge) == (delivery.wanted, delivery.nudge):
         return delivery
     changed = replace(delivery, wanted=wanted, nudge=nudge, attempts=0)
     if delivery.status == "sending":
         return changed  # whoever sends it looks again afterwards
-    return _settled(replace(changed, due_at=loud_at if changed.is_loud else now), now)
+    return _refresh_status(replace(changed, due_at=loud_at if changed.is_loud else now), now)
 
 
-def _asked_anew(delivery: Delivery, after: Face, now: int, loud_at: int) -> Delivery:
+def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, loud_at: int) -> Delivery:
     """Those who were not to be told, or were told as one of many, have to hear of it now."""
     nudge = delivery.nudge + (1 if delivery.said else 0)
     anew = replace(delivery, status="due", wanted=after.text, nudge=nudge, attempts=0, error="")
     return replace(anew, since=now, due_at=loud_at)
 
 
-def _settled(delivery: Delivery, now: int) -> Delivery:
+def _refresh_status(delivery: Delivery, now: int) -> Delivery:
     """Due if something is left to say; `due_at` says when it may be said."""
     if (delivery.wanted, delivery.nudge) == (delivery.said, delivery.nudged):
         return replace(delivery, status="sent", due_at=None)

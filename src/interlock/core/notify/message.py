@@ -22,7 +22,7 @@ class Recipient:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ApprovalView:
     """One approval as people see it. `status` is by the clock; `schema` is the tool's, for those who can edit.
 
     `args` are the arguments as they are shown, canonical, with marks in the place of secrets; `secret` says where these
@@ -44,7 +44,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Notification:
     """`id` is the same for every try, `thread` for all messages of one delivery; `link` leads to the page.
 
     `topic` is missing from a test and from a message for many, of which there are `count`. `by` wanted a test.
@@ -58,7 +58,7 @@ class Message:
     to: Recipient
     link: str
     at: int
-    topic: Topic | None = None
+    topic: ApprovalView | None = None
     count: int = 0
     by: str = ""
     revised: bool = False

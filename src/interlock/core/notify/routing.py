@@ -15,19 +15,19 @@ from interlock.core.approval import vote as voting
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import Delegation
 from interlock.core.call import PRIORITIES
-from interlock.core.chat.thread import is_thread
+from interlock.core.chat.thread import is_thread_id
 from interlock.core.decision import Reviewer
 from interlock.core.notify import delivery
-from interlock.core.notify.delivery import Delivery, Way
-from interlock.core.policy.policy import Rung
+from interlock.core.notify.delivery import Delivery, DeliveryTarget
+from interlock.core.policy.policy import EscalationStep
 
-PLACE = "#"  # begins the name of a place, where others are names of channels
+DESTINATION_PREFIX = "#"  # begins the name of a place, where others are names of channels
 DASHBOARD = "dashboard"  # the inbox itself: there all can be seen, and nothing is sent
-MOST = 500  # deliveries of one approval; where more people may decide, the others find it in the inbox
+MAX_DELIVERIES = 500  # deliveries of one approval; where more people may decide, the others find it in the inbox
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ChannelCapabilities:
     """What a channel is: `personal` reaches people one by one, `has_places` knows places such as #finance-ops.
 
     `most` are messages a minute for one person or place. `waits` are seconds before each new try, if they are its own.
@@ -43,7 +43,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietPeriod:
     """Times of day between which only what is urgent makes a noise; `end` may be on the next day."""
 
     start: time
@@ -55,11 +55,11 @@ class Quiet:
 class Routes:
     """Names of channels, and places, by priority and by team or action; `means` are all channels there are."""
 
-    means: Mapping[str, Means] = field(default_factory=dict)
+    means: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
     default: str = DASHBOARD
     priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    quiet: Quiet | None = None
+    quiet: QuietPeriod | None = None
     escalation: str = ""
     notify_on_expiry: bool = True
 
@@ -79,47 +79,53 @@ class Contact:
         return Reviewer(self.name, self.role, self.teams, "", self.covers)
 
 
-def plan(
+def plan_deliveries(
     approval: Approval,
     known: Sequence[Delivery],
     routes: Routes,
     people: Sequence[Contact],
     now: int,
-    ways: Mapping[Way, int] | None = None,
+    ways: Mapping[DeliveryTarget, int] | None = None,
 ) -> Iterator[Delivery]:
     """What is new or has changed among the deliveries of an approval; a new one has no id yet.
 
     `ways` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
     """
-    loud_at, ways = _loud_at(approval, routes.quiet, now), ways_of(approval, routes, people) if ways is None else ways
+    loud_at, ways = (
+        _notify_at(approval, routes.quiet, now),
+        delivery_targets(approval, routes, people) if ways is None else ways,
+    )
     there = {"", *(each.name for each in people)}
     for each in known:
         changed = (
-            delivery.follow(each, approval, now, loud_at, ways.get(each.way))
+            delivery.update_delivery(each, approval, now, loud_at, ways.get(each.way))
             if each.way.person in there
-            else delivery.dropped(each)
+            else delivery.drop(each)
         )
         if changed != each:
             yield changed
     told = {each.way for each in known}
     fresh = [
-        delivery.new(way, "", approval, "escalated" if rung else "asked", now, loud_at)
+        delivery.new_delivery(way, "", approval, "escalated" if rung else "asked", now, loud_at)
         for way, rung in ways.items()
         if way not in told
     ]
-    at = _noticed_at(approval, routes.quiet, now)
-    fresh += [delivery.new(way, "", approval, "expired", now, at) for way in _notices(approval, known, routes, people)]
-    yield from fresh[: max(0, MOST - len(known))]
-    yield from _wakings(approval, known, routes, now)
+    at = _quiet_until(approval, routes.quiet, now)
+    fresh += [
+        delivery.new_delivery(way, "", approval, "expired", now, at)
+        for way in _expiry_targets(approval, known, routes, people)
+    ]
+    yield from fresh[: max(0, MAX_DELIVERIES - len(known))]
+    yield from _wakeup_deliveries(approval, known, routes, now)
 
 
-def wakes(run_id: str, routes: Routes) -> list[Way]:
+def wakeup_targets(run_id: str, routes: Routes) -> list[DeliveryTarget]:
     """What wakes the workflow that a run is, when its call is decided."""
     engine = run_id.partition(":")[0] if ":" in run_id else ""
-    return [Way(name) for name, means in routes.means.items() if engine and means.wakes == engine]
+    return [DeliveryTarget(name) for name, means in routes.means.items() if engine and means.wakes == engine]
 
 
-def audience(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
+def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
     """Those whose vote is missing: who may decide now and has not.
 
     Who is away, or has let somebody else decide, is told only if those who are left are too few.
@@ -128,26 +134,30 @@ def audience(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ..
     if stage >= len(approval.terms.stages):
         return ()
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
-    able = [each for each in people if each.name not in voted and _seat(approval, each, stage) not in (None, *voted)]
+    able = [
+        each
+        for each in people
+        if each.name not in voted and _effective_voter(approval, each, stage) not in (None, *voted)
+    ]
     passed = {each.by for each in approval.delegations}
     here = [each for each in able if not each.away and each.name not in passed]
     have = len({vote.seat for vote in approval.votes if vote.stage == stage})
     return tuple(here if len(here) >= approval.terms.stages[stage].quorum - have else able)
 
 
-def channels_of(approval: Approval, routes: Routes) -> tuple[str, ...]:
+def approval_channels(approval: Approval, routes: Routes) -> tuple[str, ...]:
     """Channels and places that a call is told at. What takes no call of its priority gives way to what comes next."""
     terms = approval.terms
     people = terms.stages[voting.open_stage(approval)].approvers
-    found = _led(routes, approval.subject.tool, *(sorted(people.teams) if people is not None else ()))
+    found = _routed_channels(routes, approval.subject.tool, *(sorted(people.teams) if people is not None else ()))
     found += routes.priorities.get(terms.priority, ())
     for names in (terms.channels, tuple(dict.fromkeys(found))):
-        if taking(routes, names, terms.priority):
+        if accepting_channels(routes, names, terms.priority):
             return names
     return (routes.default,)
 
 
-def quiet_end(quiet: Quiet, now: int) -> int | None:
+def quiet_end(quiet: QuietPeriod, now: int) -> int | None:
     """When the quiet hours end that it is in now; None outside of them."""
     here = datetime.fromtimestamp(now / 1000, UTC).astimezone(quiet.zone)
     clock = here.time()
@@ -161,23 +171,25 @@ def quiet_end(quiet: Quiet, now: int) -> int | None:
     return at if at > now else round(end.replace(fold=1).timestamp() * 1000)  # clocks were set back: it comes again
 
 
-def gaps(routes: Routes) -> list[str]:
+def find_unreachable(routes: Routes) -> list[str]:
     """What would reach nobody: a priority, or a team or an action, without a channel that takes it."""
     found = []
     for priority in PRIORITIES:
         names = routes.priorities.get(priority) or (routes.default,)
-        if not taking(routes, names, priority):
+        if not accepting_channels(routes, names, priority):
             found.append(f"no channel of {', '.join(names)} takes the priority {priority}")
     for origin, names in sorted(routes.ways.items()):
-        refused = [p for p in PRIORITIES if not taking(routes, (*names, *routes.priorities.get(p, ())), p)]
+        refused = [p for p in PRIORITIES if not accepting_channels(routes, (*names, *routes.priorities.get(p, ())), p)]
         if refused:
             found.append(f"no channel of {origin} takes the priority {', '.join(refused)}")
-    if routes.escalation and not any(taking(routes, (routes.escalation,), priority) for priority in PRIORITIES):
+    if routes.escalation and not any(
+        accepting_channels(routes, (routes.escalation,), priority) for priority in PRIORITIES
+    ):
         found.append(f"the escalation leads to {routes.escalation}, and no channel has such places")
     return found
 
 
-def origins(routes: Routes) -> dict[str, list[str]]:
+def channel_origins(routes: Routes) -> dict[str, list[str]]:
     """What leads to each channel, in words."""
     leads = [
         ("everything else", (routes.default,)),
@@ -190,14 +202,16 @@ def origins(routes: Routes) -> dict[str, list[str]]:
     }
     for origin, names in leads:
         for name in names:
-            channel = next(iter(_homes(routes, (name,))), "")
-            found.get(channel, []).append(f"{origin} ({name})" if name.startswith(PLACE) else origin)
+            channel = next(iter(_channels_of_any_priority(routes, (name,))), "")
+            found.get(channel, []).append(f"{origin} ({name})" if name.startswith(DESTINATION_PREFIX) else origin)
     return found
 
 
-def taking(routes: Routes, names: Sequence[str], priority: str) -> list[str]:
+def accepting_channels(routes: Routes, names: Sequence[str], priority: str) -> list[str]:
     """Channels among the names that take this priority; a place counts for the channel that it is in."""
-    found = [_with_places(routes, names, priority) if name.startswith(PLACE) else name for name in names]
+    found = [
+        _destination_channel(routes, names, priority) if name.startswith(DESTINATION_PREFIX) else name for name in names
+    ]
     return [
         name
         for name in dict.fromkeys(found)
@@ -205,80 +219,86 @@ def taking(routes: Routes, names: Sequence[str], priority: str) -> list[str]:
     ]
 
 
-def ways_of(approval: Approval, routes: Routes, people: Sequence[Contact]) -> dict[Way, int]:
+def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contact]) -> dict[DeliveryTarget, int]:
     """Everything that should be told by now, with the last rung that names it, or 0.
 
     A call of a chat is in front of the requester already; if they may decide it alone, nobody else is disturbed.
     """
     if approval.status != "pending":
         return {}
-    listening = audience(approval, people)
-    others = [each for each in listening if not _is_looking(approval, each)]
-    usual, priority = channels_of(approval, routes), approval.terms.priority
-    found: dict[Way, int] = {}
+    listening = missing_voters(approval, people)
+    others = [each for each in listening if not _is_chat_requester(approval, each)]
+    usual, priority = approval_channels(approval, routes), approval.terms.priority
+    found: dict[DeliveryTarget, int] = {}
     for number in range(approval.escalated, 0, -1):
         rung = approval.terms.ladder[number - 1]
         meant = [each for each in others if rung.to.include(each.name, each.teams)]
-        ways = [*_at(_of(rung, usual, routes), priority, routes, meant or others)]
-        ways += [way for way in _at(usual, priority, routes, meant) if way.person]
+        ways = [*_targets_at(_escalation_channels(rung, usual, routes), priority, routes, meant or others)]
+        ways += [way for way in _targets_at(usual, priority, routes, meant) if way.person]
         found = dict.fromkeys(ways, number) | found
-    if not _is_seen(approval, listening):
-        found = dict.fromkeys(_at(usual, priority, routes, others), 0) | found
+    if not _is_handled_in_chat(approval, listening):
+        found = dict.fromkeys(_targets_at(usual, priority, routes, others), 0) | found
     return found
 
 
-def _of(rung: Rung, usual: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
+def _escalation_channels(rung: EscalationStep, usual: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
     """Where a rung is told: what it says; else what leads from its teams and from escalation; else as ever."""
-    found = _led(routes, *sorted(rung.to.teams)) + ((routes.escalation,) if routes.escalation else ())
+    found = _routed_channels(routes, *sorted(rung.to.teams)) + ((routes.escalation,) if routes.escalation else ())
     return rung.channels or found or usual
 
 
-def _led(routes: Routes, *names: str) -> tuple[str, ...]:
+def _routed_channels(routes: Routes, *names: str) -> tuple[str, ...]:
     return tuple(way for name in names for way in routes.ways.get(name, ()))
 
 
-def _at(names: Sequence[str], priority: str, routes: Routes, listening: Sequence[Contact]) -> Iterator[Way]:
-    places = [name for name in names if name.startswith(PLACE)]
-    home = _with_places(routes, names, priority) if places else ""
-    for name in taking(routes, names, priority):
+def _targets_at(
+    names: Sequence[str], priority: str, routes: Routes, listening: Sequence[Contact]
+) -> Iterator[DeliveryTarget]:
+    places = [name for name in names if name.startswith(DESTINATION_PREFIX)]
+    home = _destination_channel(routes, names, priority) if places else ""
+    for name in accepting_channels(routes, names, priority):
         if name != DASHBOARD and routes.means[name].personal:
-            yield from (Way(name, person=each.name) for each in listening if each.has_email)
+            yield from (DeliveryTarget(name, person=each.name) for each in listening if each.has_email)
         elif name not in (DASHBOARD, home):
-            yield Way(name)
-    yield from (Way(home, place) for place in places if home)
+            yield DeliveryTarget(name)
+    yield from (DeliveryTarget(home, place) for place in places if home)
 
 
-def _with_places(routes: Routes, names: Iterable[str], priority: str) -> str:
+def _destination_channel(routes: Routes, names: Iterable[str], priority: str) -> str:
     """The channel that a place is in: one of the names if possible, else the first there is."""
     able = [name for name, means in routes.means.items() if means.has_places and priority in means.priorities]
     return next((name for name in names if name in able), able[0] if able else "")
 
 
-def _homes(routes: Routes, names: Sequence[str]) -> list[str]:
-    return [name for priority in PRIORITIES for name in taking(routes, names, priority)]
+def _channels_of_any_priority(routes: Routes, names: Sequence[str]) -> list[str]:
+    return [name for priority in PRIORITIES for name in accepting_channels(routes, names, priority)]
 
 
-def _seat(approval: Approval, contact: Contact, stage: int) -> str | None:
+def _effective_voter(approval: Approval, contact: Contact, stage: int) -> str | None:
     """Most people have a seat of their own or none, which is seen quickly: there may be thousands."""
-    if voting.sits(approval, contact.name, contact.role, contact.teams, stage):
+    if voting.may_vote(approval, contact.name, contact.role, contact.teams, stage):
         return contact.name
-    return voting.seat(approval, contact.reviewer(), stage) if approval.delegations or contact.covers else None
+    return (
+        voting.effective_voter(approval, contact.reviewer(), stage) if approval.delegations or contact.covers else None
+    )
 
 
-def _is_looking(approval: Approval, contact: Contact) -> bool:
+def _is_chat_requester(approval: Approval, contact: Contact) -> bool:
     """Whether this is the one who talks with the agent: the card is on their screen."""
-    return is_thread(approval.subject.run_id) and contact.name == approval.subject.requester
+    return is_thread_id(approval.subject.run_id) and contact.name == approval.subject.requester
 
 
-def _is_seen(approval: Approval, listening: Sequence[Contact]) -> bool:
+def _is_handled_in_chat(approval: Approval, listening: Sequence[Contact]) -> bool:
     """Whether the one who looks at it is all that it needs; a rule that names people or channels wants those."""
     terms = approval.terms
     named = bool(terms.channels) or any(stage.approvers is not None for stage in terms.stages)
-    alone = voting.quorum(approval) == 1 and any(_is_looking(approval, each) for each in listening)
+    alone = voting.total_quorum(approval) == 1 and any(_is_chat_requester(approval, each) for each in listening)
     return alone and not named
 
 
-def _notices(approval: Approval, known: Sequence[Delivery], routes: Routes, people: Sequence[Contact]) -> Iterator[Way]:
+def _expiry_targets(
+    approval: Approval, known: Sequence[Delivery], routes: Routes, people: Sequence[Contact]
+) -> Iterator[DeliveryTarget]:
     """Where it has to be said that time ran out: to the escalation channel and to the requester.
 
     Where there is a message about it, that one says so.
@@ -289,30 +309,30 @@ def _notices(approval: Approval, known: Sequence[Delivery], routes: Routes, peop
         return
     names = (routes.escalation,) if routes.escalation else ()
     requester = [each for each in people if each.name == approval.subject.requester]
-    asking = [each for each in requester if not _is_looking(approval, each)]
-    usual, priority = (*channels_of(approval, routes), *names), approval.terms.priority
-    wanted = [*_at(names, priority, routes, audience(approval, people))]
-    wanted += [way for way in _at(usual, priority, routes, asking) if way.person]
+    asking = [each for each in requester if not _is_chat_requester(approval, each)]
+    usual, priority = (*approval_channels(approval, routes), *names), approval.terms.priority
+    wanted = [*_targets_at(names, priority, routes, missing_voters(approval, people))]
+    wanted += [way for way in _targets_at(usual, priority, routes, asking) if way.person]
     told = {each.way for each in known if each.said or each.reason == "expired"}
     yield from (way for way in dict.fromkeys(wanted) if way not in told)
 
 
-def _wakings(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
+def _wakeup_deliveries(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
     """Whoever waits in an engine is told once, when it is decided for good. What was never asked, nobody waited for."""
     by = approval.decision
     waited = approval.status != "pending" and (by is None or (by.by != "policy" and by.via != "grant"))
-    ways = wakes(approval.subject.run_id, routes) if waited else []
+    ways = wakeup_targets(approval.subject.run_id, routes) if waited else []
     woken = {each.way for each in known if each.reason == "woken"}
-    at = delivery.settled_at(approval, now)
-    yield from (delivery.new(way, "", approval, "woken", now, at) for way in ways if way not in woken)
+    at = delivery.decision_final_at(approval, now)
+    yield from (delivery.new_delivery(way, "", approval, "woken", now, at) for way in ways if way not in woken)
 
 
-def _loud_at(approval: Approval, quiet: Quiet | None, now: int) -> int:
+def _notify_at(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:
     """What is urgent disturbs at any time, and so does what would be over before the quiet hours are."""
-    end = _noticed_at(approval, quiet, now)
+    end = _quiet_until(approval, quiet, now)
     return now if end >= approval.expires_at else end
 
 
-def _noticed_at(approval: Approval, quiet: Quiet | None, now: int) -> int:
+def _quiet_until(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:
     end = quiet_end(quiet, now) if quiet is not None else None
     return now if end is None or approval.terms.priority == "high" or approval.escalated else end

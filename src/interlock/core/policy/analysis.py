@@ -13,20 +13,20 @@ from interlock.core._fast import but
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.ledger.chain import Entry
 from interlock.core.policy import claims
-from interlock.core.policy.policy import Allow, Ask, People, Policy, Then, Verdict
+from interlock.core.policy.policy import Allow, Ask, People, Policy, Verdict, VerdictKind
 
-Turn = tuple[Then, Then]
-FREEDOM_OF_TIME = 1  # runs although nobody answered
-FREEDOM_OF_ALL = 2  # runs, and nobody is asked
+VerdictPair = tuple[VerdictKind, VerdictKind]
+RUNS_ON_EXPIRY = 1  # runs although nobody answered
+RUNS_UNASKED = 2  # runs, and nobody is asked
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCall:
     """A call as it was proposed, and what the policy of that time said; a denied one has redacted arguments."""
 
     call: ToolCall
     spec: ToolSpec
-    verdict: Then
+    verdict: VerdictKind
     rule: str
     at: int
     approval_id: str = ""
@@ -34,32 +34,32 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedCall:
     """A call that the draft would treat otherwise. `loosened`: it could run without the people who are asked now."""
 
-    recorded: Recorded
+    recorded: RecordedCall
     old: Verdict
     new: Verdict
     loosened: bool
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> VerdictPair:
         return self.old.kind, self.new.kind
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class VerdictChangeCause:
     """By which rule a kind of change comes about; "" stands for the defaults."""
 
-    old: Then
-    new: Then
+    old: VerdictKind
+    new: VerdictKind
     old_rule: str
     new_rule: str
     loosened: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RehearsalReport:
     """`turns` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come first.
 
     `asked` counts, for each group of people, how many of them would have had to answer: in force, and by the draft.
@@ -69,13 +69,13 @@ class Report:
     calls: int = 0
     first: int = 0
     last: int = 0
-    turns: Mapping[Turn, int] = field(default_factory=dict)
+    turns: Mapping[VerdictPair, int] = field(default_factory=dict)
     other_terms: int = 0
     loosened: int = 0
     outdated: int = 0
-    causes: Mapping[Cause, int] = field(default_factory=dict)
+    causes: Mapping[VerdictChangeCause, int] = field(default_factory=dict)
     asked: Mapping[People | None, tuple[int, int]] = field(default_factory=dict)
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[ChangedCall, ...] = ()
 
     @property
     def turned(self) -> int:
@@ -83,10 +83,10 @@ class Report:
         return sum(count for (old, new), count in self.turns.items() if old != new)
 
 
-Kept = tuple[tuple[bool, bool], int, Changed]
+RankedChange = tuple[tuple[bool, bool], int, ChangedCall]
 
 
-def rehearse(recorded: Iterable[Recorded], in_force: Policy, draft: Policy, keep: int = 100) -> Report:
+def rehearse(recorded: Iterable[RecordedCall], in_force: Policy, draft: Policy, keep: int = 100) -> RehearsalReport:
     rehearsal = Rehearsal(in_force, draft, keep)
     rehearsal.feed(recorded)
     return rehearsal.report()
@@ -99,19 +99,19 @@ class Rehearsal:
         self._in_force = in_force
         self._draft = draft
         self._keep = keep
-        self._kept: list[Kept] = []
-        self._turns: Counter[Turn] = Counter()
-        self._causes: Counter[Cause] = Counter()
+        self._kept: list[RankedChange] = []
+        self._turns: Counter[VerdictPair] = Counter()
+        self._causes: Counter[VerdictChangeCause] = Counter()
         self._asked: tuple[Counter[People | None], Counter[People | None]] = (Counter(), Counter())
         self._calls = self._first = self._last = self._outdated = 0
 
-    def feed(self, page: Iterable[Recorded]) -> None:
+    def feed(self, page: Iterable[RecordedCall]) -> None:
         for each in page:
             self._judge(each)
 
-    def report(self) -> Report:
+    def report(self) -> RehearsalReport:
         before, after = self._asked
-        return Report(
+        return RehearsalReport(
             calls=self._calls,
             first=self._first,
             last=self._last,
@@ -119,13 +119,13 @@ class Rehearsal:
             other_terms=sum(count for cause, count in self._causes.items() if cause.old == cause.new),
             loosened=sum(count for cause, count in self._causes.items() if cause.loosened),
             outdated=self._outdated,
-            causes=dict(sorted(self._causes.items(), key=_gravity)),
+            causes=dict(sorted(self._causes.items(), key=_cause_order)),
             asked={people: (before[people], after[people]) for people in before | after},
-            changed=tuple(changed for _, _, changed in sorted(self._kept, key=_weight, reverse=True)),
+            changed=tuple(changed for _, _, changed in sorted(self._kept, key=_change_rank, reverse=True)),
         )
 
-    def _judge(self, each: Recorded) -> None:
-        old, new = judged(self._in_force, each), judged(self._draft, each)
+    def _judge(self, each: RecordedCall) -> None:
+        old, new = judge_recorded(self._in_force, each), judge_recorded(self._draft, each)
         self._calls += 1
         self._turns[old.kind, new.kind] += 1
         self._first, self._last = self._first or each.at, each.at
@@ -133,11 +133,11 @@ class Rehearsal:
         for verdict, asked in zip((old, new), self._asked, strict=True):
             _count_asked(verdict, asked)
         if old.kind != new.kind or not _same_terms(old, new):
-            self._note(Changed(each, old, new, _freedom(new) > _freedom(old)))
+            self._note(ChangedCall(each, old, new, _permissiveness(new) > _permissiveness(old)))
 
-    def _note(self, changed: Changed) -> None:
+    def _note(self, changed: ChangedCall) -> None:
         old, new = changed.old, changed.new
-        self._causes[Cause(old.kind, new.kind, old.rule, new.rule, changed.loosened)] += 1
+        self._causes[VerdictChangeCause(old.kind, new.kind, old.rule, new.rule, changed.loosened)] += 1
         entry = ((changed.loosened, old.kind != new.kind), self._calls, changed)  # the number settles every tie
         if len(self._kept) < self._keep:
             heappush(self._kept, entry)
@@ -145,17 +145,17 @@ class Rehearsal:
             heappushpop(self._kept, entry)
 
 
-def _gravity(item: tuple[Cause, int]) -> tuple[bool, bool, int]:
+def _cause_order(item: tuple[VerdictChangeCause, int]) -> tuple[bool, bool, int]:
     """What is loosened first, then what gets another verdict, then what happens most often."""
     cause, count = item
     return not cause.loosened, cause.old == cause.new, -count
 
 
-def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:
+def _change_rank(kept: RankedChange) -> tuple[tuple[bool, bool], int]:
     return kept[:2]
 
 
-def judged(policy: Policy, each: Recorded) -> Verdict:
+def judge_recorded(policy: Policy, each: RecordedCall) -> Verdict:
     """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
     call = but(each.call, efforts={})  # another policy has spent nothing on it yet
     verdict = claims.judge(policy, call, each.spec).verdict
@@ -174,47 +174,47 @@ def _same_terms(old: Verdict, new: Verdict) -> bool:
     return not isinstance(old, Ask) or not isinstance(new, Ask) or replace(old, rule=new.rule) == new
 
 
-def _freedom(verdict: Verdict) -> int:
+def _permissiveness(verdict: Verdict) -> int:
     match verdict:
         case Allow():
-            return FREEDOM_OF_ALL
+            return RUNS_UNASKED
         case Ask(on_expiry="approve"):
-            return FREEDOM_OF_TIME
+            return RUNS_ON_EXPIRY
         case _:
             return 0
 
 
-VERDICTS: Mapping[str, Then] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
-NOTED = b'"shadow"'  # most entries have no such note, and need not be read
+VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
+SHADOW_KEY = b'"shadow"'  # most entries have no such note, and need not be read
 
 
 @dataclass(frozen=True, slots=True)
-class Shadow:
+class ShadowRuleUsage:
     """One rule: how many calls it would have decided, and from which verdict to which."""
 
     rule: str
     calls: int
-    turns: Mapping[Turn, int]
+    turns: Mapping[VerdictPair, int]
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
-class Shadows:
+class ShadowReport:
     """`calls` were looked at; of `erased` ones nobody knows what the rules noted."""
 
     calls: int
     erased: int
-    rules: tuple[Shadow, ...]
+    rules: tuple[ShadowRuleUsage, ...]
 
 
-class Shadowing:
+class ShadowRuleCounter:
     """Fed page by page: memory grows with the rules, not with the ledger."""
 
     def __init__(self, since: int = 0) -> None:
         self._since = since
         self._calls = self._erased = 0
-        self._turns: dict[str, Counter[Turn]] = {}
+        self._turns: dict[str, Counter[VerdictPair]] = {}
         self._times: dict[str, tuple[int, int]] = {}
 
     def feed(self, page: Iterable[Entry]) -> None:
@@ -223,40 +223,42 @@ class Shadowing:
                 self._calls += 1
                 self._note(entry)
 
-    def report(self) -> Shadows:
+    def report(self) -> ShadowReport:
         rules = [
-            Shadow(rule, turns.total(), dict(turns.most_common()), *self._times[rule])
+            ShadowRuleUsage(rule, turns.total(), dict(turns.most_common()), *self._times[rule])
             for rule, turns in self._turns.items()
         ]
-        return Shadows(self._calls, self._erased, tuple(sorted(rules, key=lambda shadow: (-shadow.calls, shadow.rule))))
+        return ShadowReport(
+            self._calls, self._erased, tuple(sorted(rules, key=lambda shadow: (-shadow.calls, shadow.rule)))
+        )
 
     def _note(self, entry: Entry) -> None:
         if entry.content is None:
             self._erased += 1
-        elif NOTED in entry.content:
-            for rule, then in _noted(entry.content):
-                self._turns.setdefault(rule, Counter())[verdict_of(entry), then] += 1
+        elif SHADOW_KEY in entry.content:
+            for rule, then in _shadow_notes(entry.content):
+                self._turns.setdefault(rule, Counter())[recorded_verdict(entry), then] += 1
                 first, _ = self._times.get(rule, (entry.at, entry.at))
                 self._times[rule] = (first, entry.at)
 
 
-def _noted(content: bytes) -> list[tuple[str, Then]]:
+def _shadow_notes(content: bytes) -> list[tuple[str, VerdictKind]]:
     notes = json.loads(content).get("shadow", [])  # the mark may also stand in a text of the call
     return [(note["rule"], note["then"]) for note in notes]
 
 
-def verdict_of(entry: Entry) -> Then:
+def recorded_verdict(entry: Entry) -> VerdictKind:
     """What a grant let pass was asked about, as far as the policy goes: the grant was the answer."""
     data = cast(Mapping[str, object], json.loads(entry.data))
     return "ask" if data.get("by") == "grant" else VERDICTS[entry.kind]
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class RuleUsage:
     """One rule, or "" for calls that none decided: how many it allowed, asked about and denied."""
 
     rule: str
-    verdicts: Mapping[Then, int]
+    verdicts: Mapping[VerdictKind, int]
     last: int
 
     @property
@@ -264,12 +266,12 @@ class Matched:
         return sum(self.verdicts.values())
 
 
-class Matching:
+class RuleUsageCounter:
     """Fed page by page: memory grows with the rules, not with the ledger."""
 
     def __init__(self, since: int = 0) -> None:
         self._since = since
-        self._verdicts: dict[str, Counter[Then]] = {}
+        self._verdicts: dict[str, Counter[VerdictKind]] = {}
         self._last: dict[str, int] = {}
 
     def feed(self, page: Iterable[Entry]) -> None:
@@ -277,11 +279,11 @@ class Matching:
             if entry.kind in VERDICTS and entry.at >= self._since:
                 self._note(entry)
 
-    def report(self) -> tuple[Matched, ...]:
-        found = (Matched(rule, dict(verdicts), self._last[rule]) for rule, verdicts in self._verdicts.items())
+    def report(self) -> tuple[RuleUsage, ...]:
+        found = (RuleUsage(rule, dict(verdicts), self._last[rule]) for rule, verdicts in self._verdicts.items())
         return tuple(sorted(found, key=lambda matched: (-matched.calls, matched.rule)))
 
     def _note(self, entry: Entry) -> None:
         rule = str(json.loads(entry.data).get("rule", ""))
-        self._verdicts.setdefault(rule, Counter())[verdict_of(entry)] += 1
+        self._verdicts.setdefault(rule, Counter())[recorded_verdict(entry)] += 1
         self._last[rule] = entry.at

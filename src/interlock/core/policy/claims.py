@@ -16,22 +16,22 @@ from typing import NamedTuple
 
 from interlock.core._fast import but
 from interlock.core.approval.approval import Approval
-from interlock.core.approval.vote import joined, stricter_verdict
-from interlock.core.call import EFFECTS, SETTINGS, Caller, ToolCall, ToolSpec, caller_of
-from interlock.core.identity import AGENT, Key
-from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Rule, Stage, Verdict, imitation
+from interlock.core.approval.vote import join_terms, stricter_verdict
+from interlock.core.call import EFFECTS, SETTINGS, Caller, ToolCall, ToolSpec, stored_caller
+from interlock.core.identity import AGENT, ApiKey
+from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Rule, Stage, Verdict, imitation_reason
 
-Fill = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
+FillTerms = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
 _new = tuple.__new__  # for the judgement of every call: the constructor of a named tuple takes three times as long
 ANY_EFFECT = ("", *EFFECTS)
-RANK = {"allow": 0, "ask": 1, "deny": 2}
-UNVOUCHED = (
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+UNKNOWN_REQUESTER_NOTE = (
     "This rule excludes the requester, and who asked is not known for certain: one more person has to approve than the "
     "rule says. A key that is bound to a requester lifts that."
 )
 
 
-_SAID = attrgetter(
+_claimed_fields = attrgetter(
     "setting", "requester", "teams", "expires_in", "agent_path", "priority", "switch", "decisions", "thread_id"
 )
 
@@ -49,36 +49,36 @@ class Judgement(NamedTuple):
         return self.effects == ("read",)
 
 
-def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
     if call.caller is None and not spec.declared and not call.refusal:  # a program with the database: all is known
         verdict = policy.judge(call, spec, spec.effect)
         if isinstance(verdict, Ask) and (fill is not None or verdict.exclude):
-            verdict = _vouched(_filled(verdict, call, fill), call)
+            verdict = _require_extra_approver(_fill_terms(verdict, call, fill), call)
         judged = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
     else:
-        judged = _judge(policy, call, spec, fill)
+        judged = _judge_claims(policy, call, spec, fill)
     if not call.doubt or isinstance(judged.verdict, Deny):
         return judged
     terms = default_terms(policy, call, spec)
     terms = terms if fill is None else fill(terms, call)
-    asked = joined(judged.verdict, terms) if isinstance(judged.verdict, Ask) else terms
+    asked = join_terms(judged.verdict, terms) if isinstance(judged.verdict, Ask) else terms
     return judged._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
 
 
-def _judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None) -> Judgement:
-    readings = readings_of(call)
-    effects = effects_of(policy, readings, spec)
+def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None) -> Judgement:
+    readings = call_readings(call)
+    effects = possible_effects(policy, readings, spec)
     if call.refusal:
         return Judgement(Deny(call.refusal), readings, effects)
-    verdict = strictest(policy, readings, effects, spec, fill)
+    verdict = strictest_verdict(policy, readings, effects, spec, fill)
     if isinstance(verdict, Allow):
         return _new(Judgement, (verdict, readings, effects, ()))
     if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # which interface it came by is its choice
         ways = tuple(but(reading, setting=setting) for reading in readings for setting in SETTINGS)
-        verdict = strictest(policy, ways, effects, spec, fill)
+        verdict = strictest_verdict(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
-    judged = Judgement(_vouched(verdict, call), readings, effects)
+    judged = Judgement(_require_extra_approver(verdict, call), readings, effects)
     warnings = tuple(_warnings(policy, call, spec, judged))
     return judged._replace(warnings=warnings) if warnings else judged
 
@@ -97,7 +97,7 @@ def judge_stored(
 
     `teams` and `aliases` are those of its requester now; nobody vouches for one who was removed.
     """
-    subject, caller = approval.subject, caller_of(approval.subject)
+    subject, caller = approval.subject, stored_caller(approval.subject)
     if caller is not None and caller.requester:
         left = replace(caller, requester="", teams=(), vouched=False)
         caller = left if removed else replace(caller, teams=teams)
@@ -119,7 +119,7 @@ def judge_stored(
     return judge(policy, call, spec).verdict
 
 
-def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
+def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
     """The call as its program tells it, and as the server knows it: once for each agent that its key may stand for."""
     caller = call.caller
     if caller is None or _claims_nothing(call, caller):
@@ -146,19 +146,19 @@ def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
     return (*different, *known)
 
 
-def effects_of(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
+def possible_effects(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
     """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
     if not spec.declared:
         return (spec.effect,)
     if not spec.effect:
         return ANY_EFFECT
     for each in policy.both:
-        if not _believes(each, readings):
+        if not _trusts_declared(each, readings):
             return ANY_EFFECT
     return (spec.effect,)
 
 
-def _believes(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
+def _trusts_declared(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
     """Whether what a program says of an unknown tool counts: where the policy trusts it, and does not name the tool."""
     defaults = policy.defaults
     if not defaults.trust_declared or defaults.unknown_tools == "deny":
@@ -166,38 +166,42 @@ def _believes(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
     return not any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings)
 
 
-def refusal_of(policy: Policy, call: ToolCall) -> Deny | None:
+def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
     """Why no rule is asked: a name that only looks like one that is known is nobody's mistake."""
     if call.refusal:
         return Deny(call.refusal)
     imitated = next(filter(None, (each.imitated(call) for each in policy.both)), "")
-    return None if not imitated else Deny(imitation(imitated))
+    return None if not imitated else Deny(imitation_reason(imitated))
 
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
     """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
-    asked = [each.default_terms(reading, spec) for each in policy.both for reading in readings_of(call)]
-    return reduce(joined, asked)
+    asked = [each.default_terms(reading, spec) for each in policy.both for reading in call_readings(call)]
+    return reduce(join_terms, asked)
 
 
-def strictest(
-    policy: Policy, readings: tuple[ToolCall, ...], effects: tuple[str, ...], spec: ToolSpec, fill: Fill | None = None
+def strictest_verdict(
+    policy: Policy,
+    readings: tuple[ToolCall, ...],
+    effects: tuple[str, ...],
+    spec: ToolSpec,
+    fill: FillTerms | None = None,
 ) -> Verdict:
     """Of all readings and effects. Where no rule sets a priority it only says who is told, and the call may choose."""
     wanted = readings[0].priority
     if len(readings) == len(effects) == 1 and fill is None and not wanted:  # most calls
         return policy.judge(readings[0], spec, effects[0])
-    verdicts = [_filled(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
+    verdicts = [_fill_terms(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
     if wanted:
-        verdicts = [_prioritised(policy, verdict, wanted) for verdict in verdicts]
+        verdicts = [_with_priority(policy, verdict, wanted) for verdict in verdicts]
     return reduce(stricter_verdict, verdicts)
 
 
-def _filled(verdict: Verdict, call: ToolCall, fill: Fill | None) -> Verdict:
+def _fill_terms(verdict: Verdict, call: ToolCall, fill: FillTerms | None) -> Verdict:
     return fill(verdict, call) if fill is not None and isinstance(verdict, Ask) else verdict
 
 
-def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
+def _with_priority(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
     if not isinstance(verdict, Ask) or any(verdict.rule in each.prioritising for each in policy.both):
         return verdict
     return replace(verdict, priority=priority)
@@ -206,7 +210,7 @@ def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
 def _claims_nothing(call: ToolCall, caller: Caller) -> bool:
     """Whether the call as its program tells it is the very one that the server knows."""
     known = (caller.agents, caller.setting, caller.requester, caller.teams, None, (), "", "", (), "")
-    return ((call.agent,), *_SAID(call)) == known and (not call.aliases or bool(caller.requester))
+    return ((call.agent,), *_claimed_fields(call)) == known and (not call.aliases or bool(caller.requester))
 
 
 def _same_claims(call: ToolCall, other: ToolCall) -> bool:
@@ -222,12 +226,12 @@ def _same_claims(call: ToolCall, other: ToolCall) -> bool:
     )
 
 
-def _vouched(verdict: Verdict, call: ToolCall) -> Verdict:
+def _require_extra_approver(verdict: Verdict, call: ToolCall) -> Verdict:
     """Whoever excludes the requester has to know them: else one of those who approve may be the one."""
     if not isinstance(verdict, Ask) or "requester" not in verdict.exclude or _knows_requester(call):
         return verdict
     stages = tuple(Stage(stage.approvers, stage.quorum + 1) for stage in verdict.stages)
-    return replace(verdict, stages=stages, notes=(*verdict.notes, UNVOUCHED))
+    return replace(verdict, stages=stages, notes=(*verdict.notes, UNKNOWN_REQUESTER_NOTE))
 
 
 def _knows_requester(call: ToolCall) -> bool:
@@ -237,20 +241,23 @@ def _knows_requester(call: ToolCall) -> bool:
 def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judged: Judgement) -> Iterator[str]:
     """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
     told, known, effects = judged.readings[0], judged.readings[-1], judged.effects
-    if told is known or RANK[judged.verdict.kind] <= RANK[strictest(policy, (told,), effects, spec).kind]:
+    if (
+        told is known
+        or STRICTNESS[judged.verdict.kind] <= STRICTNESS[strictest_verdict(policy, (told,), effects, spec).kind]
+    ):
         return
     if call.switch == "off":
         yield (
             "switch: off lifts nothing from here. Set tool_approvals for the agent on the server: under agents: in "
             "interlock.yaml, or on the page Agents."
         )
-    without = strictest(policy, (known,), effects, spec)
-    for label, changed in _bindings(call, known):
-        if RANK[strictest(policy, (changed,), effects, spec).kind] < RANK[without.kind]:
+    without = strictest_verdict(policy, (known,), effects, spec)
+    for label, changed in _suggested_bindings(call, known):
+        if STRICTNESS[strictest_verdict(policy, (changed,), effects, spec).kind] < STRICTNESS[without.kind]:
             yield label
 
 
-def _bindings(call: ToolCall, known: ToolCall) -> Iterator[tuple[str, ToolCall]]:
+def _suggested_bindings(call: ToolCall, known: ToolCall) -> Iterator[tuple[str, ToolCall]]:
     agent = call.path[-1] if call.path else ""
     if call.path != known.path:
         yield (
@@ -268,10 +275,10 @@ def _bindings(call: ToolCall, known: ToolCall) -> Iterator[tuple[str, ToolCall]]
 
 _AGENT = re.compile(r"\bagent\b")
 _PERSON = re.compile(r"\b(user|teams)\b")
-SHOWN = 3  # names of rules in a message
+MAX_NAMED_RULES = 3  # names of rules in a message
 
 
-def unbound_keys(policy: Policy, keys: Iterable[Key], now: int) -> str:
+def unbound_keys_warning(policy: Policy, keys: Iterable[ApiKey], now: int) -> str:
     """What to say about them, or nothing."""
     tightening = [rule for rule in policy.rules if rule.then != "allow" and not rule.shadow]
     by_agent = [rule.name for rule in tightening if _names_an_agent(rule)]
@@ -286,7 +293,7 @@ def unbound_keys(policy: Policy, keys: Iterable[Key], now: int) -> str:
     if not loose:
         return ""
     rules = list(dict.fromkeys(by_agent + by_person))
-    named = ", ".join(repr(name) for name in rules[:SHOWN]) + (", …" if len(rules) > SHOWN else "")
+    named = ", ".join(repr(name) for name in rules[:MAX_NAMED_RULES]) + (", …" if len(rules) > MAX_NAMED_RULES else "")
     count = "1 key of an agent is" if len(loose) == 1 else f"{len(loose)} keys of agents are"
     return (
         f"{count} not bound to an agent or a requester, so that a program can say another name than a rule asks or "

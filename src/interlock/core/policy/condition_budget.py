@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from interlock.core.call import ToolCall
 
 
-class Effort:
+class ConditionBudget:
     """Of one call, in whatever ways it is read and by whatever rules and grants.
 
     `spent` is in nanoseconds, as counted beforehand; `evaluated` counts what was not worth that. What a condition made
@@ -35,11 +35,11 @@ class Effort:
         return result
 
 
-def effort_of(call: ToolCall) -> Effort:
+def call_budget(call: ToolCall) -> ConditionBudget:
     """Spent on judging these arguments, in all ways to read the call."""
     effort = call.efforts.get(call.args)
     if effort is None:
-        effort = call.efforts[call.args] = Effort(call.value)
+        effort = call.efforts[call.args] = ConditionBudget(call.value)
     return effort
 
 

@@ -1,4 +1,7 @@
-"""Ordered rules, first match wins: a verdict is a machine's, immediate and pure."""
+"""Ordered rules, first match wins: a verdict is a machine's, immediate and pure.
+
+It is long because a verdict is found by rules, switches and defaults in one order, and that order is the subject.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from functools import cached_property
 from typing import ClassVar, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.canonical import MAX_BYTES, canonical, digest, read
+from interlock.core.canonical import MAX_BYTES, canonical, digest, read_canonical
 from interlock.core.decision import KINDS
-from interlock.core.declared import unknown_tool, unvouched
-from interlock.core.names import fits, fold, fold_pattern, imitates
-from interlock.core.policy.condition_budget import effort_of
-from interlock.core.policy.rule_index import Key, Matching, RuleIndex, until_certain
+from interlock.core.declared import declared_effect_hint, unknown_tool_reason
+from interlock.core.names import fold, fold_pattern, imitates, matches_pattern
+from interlock.core.policy.condition_budget import call_budget
+from interlock.core.policy.rule_index import MatchKey, RuleIndex, RuleMatch, drop_unreachable
 
 Facts = Mapping[str, object]
 Condition = Callable[[Facts], object]
 OnExpiry = Literal["reject", "escalate", "approve"]
-Then = Literal["allow", "deny", "ask"]
+VerdictKind = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
-EFFORT = "effort"  # no name that a condition can see: what is spent on the call, in all facts that are made of it
-MEMO = 10_000
-SHORT = 2_000  # bytes of arguments over which no condition takes long
+BUDGET_FACT = "effort"  # no name that a condition can see: what is spent on the call, in all facts that are made of it
+MAX_CACHED = 10_000
+SHORT_ARGS = 2_000  # bytes of arguments over which no condition takes long
 HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
 
 
@@ -44,7 +47,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class EscalationStep:
     """One step of an escalation ladder: from `after` milliseconds on, these people may decide too."""
 
     after: int
@@ -56,7 +59,7 @@ class Rung:
 class Ask:
     """The terms on which people decide; snapshotted into the approval, so a later policy cannot loosen them."""
 
-    kind: ClassVar[Then] = "ask"
+    kind: ClassVar[VerdictKind] = "ask"
     rule: str = ""
     stages: tuple[Stage, ...] = (Stage(),)
     exclude: frozenset[str] = frozenset()
@@ -64,7 +67,7 @@ class Ask:
     priority: str = "medium"
     expires_in: int = 86_400_000
     on_expiry: OnExpiry = "reject"
-    ladder: tuple[Rung, ...] = ()
+    ladder: tuple[EscalationStep, ...] = ()
     remind: tuple[int, ...] = ()
     undo_window: int = 8_000
     start_within: int = 3_600_000
@@ -98,14 +101,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    kind: ClassVar[Then] = "allow"
+    kind: ClassVar[VerdictKind] = "allow"
     rule: str = ""
     start_within: int = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    kind: ClassVar[Then] = "deny"
+    kind: ClassVar[VerdictKind] = "deny"
     reason: str
     rule: str = ""
 
@@ -118,7 +121,7 @@ class Rule:
     """Empty matchers match everything; `when` is a condition over the facts of the call, compiled from `source`."""
 
     name: str
-    then: Then
+    then: VerdictKind
     tools: tuple[str, ...] = ()
     effects: frozenset[str] = frozenset()
     agents: tuple[str, ...] = ()
@@ -132,7 +135,7 @@ class Rule:
     shadow: bool = False
     source: str = ""
 
-    def matches(self, key: Key) -> bool:
+    def matches(self, key: MatchKey) -> bool:
         """All but the condition. A tightening rule holds for sub-agents; a loosening one needs all of the path."""
         return (
             (not self.effects or key.effect in self.effects)
@@ -151,9 +154,9 @@ class Rule:
 
     def _fits(self, patterns: tuple[str, ...], name: str) -> bool:
         """A rule that lets pass takes names as they are written; the others take what a reader would take for them."""
-        if not patterns or any(fits(name, pattern) for pattern in patterns):
+        if not patterns or any(matches_pattern(name, pattern) for pattern in patterns):
             return True
-        return self.then != "allow" and any(fits(fold(name), fold_pattern(pattern)) for pattern in patterns)
+        return self.then != "allow" and any(matches_pattern(fold(name), fold_pattern(pattern)) for pattern in patterns)
 
     def names(self, tool: str) -> bool:
         """Whether it speaks of this tool, and not of all of them."""
@@ -197,7 +200,7 @@ class Defaults:
     undo_window: int = 8_000
     start_within: int = 3_600_000
     remind: tuple[int, ...] = (HALF_TIME,)
-    ladder: tuple[Rung, ...] = ()
+    ladder: tuple[EscalationStep, ...] = ()
     trust_declared: bool = True
 
 
@@ -216,7 +219,7 @@ class Policy:
             (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)
         ) or self._matching(call, believed)
         if found.imitated:
-            verdict: Verdict = Deny(imitation(found.imitated))
+            verdict: Verdict = Deny(imitation_reason(found.imitated))
         elif (rule := found.certain or self._first(call, found)) is None:
             verdict = self._without_rule(call, spec, found.key)
         else:
@@ -230,13 +233,13 @@ class Policy:
     @cached_property
     def at_once(self) -> int:
         """The most bytes of arguments of a call that may be judged where others wait for it."""
-        return SHORT if any(rule.when for each in self.both for rule in each.rules) else MAX_BYTES
+        return SHORT_ARGS if any(rule.when for each in self.both for rule in each.rules) else MAX_BYTES
 
-    def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
+    def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if rule.then == "deny":
             reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
             if not rule.names(call.tool):  # else it is meant for this tool, whatever somebody vouches for
-                reason += unvouched(spec, key.effect, lambda effect: self._matching(call, effect).rules)
+                reason += declared_effect_hint(spec, key.effect, lambda effect: self._matching(call, effect).rules)
             return Deny(reason, rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
@@ -257,7 +260,7 @@ class Policy:
         if self.is_switched_on(call.path, call.tool):
             return True
         for effect, rules in self._naming(call, effects):
-            facts = facts_of(call, effect)
+            facts = call_facts(call, effect)
             if any(rule.holds(facts) for rule in rules):
                 return True
         return False
@@ -274,13 +277,13 @@ class Policy:
                 return found
         return ""
 
-    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, Then], ...]:
+    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, VerdictKind], ...]:
         """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
         if not self._shadow_rules:
             return ()
         found = self._matching(call, self.effect(spec))
         key = found.key
-        facts, decider = facts_of(call, key.effect), found.certain or self._first(call, found)
+        facts, decider = call_facts(call, key.effect), found.certain or self._first(call, found)
         end = len(self.rules) if decider is None else self._places[id(decider)]
         reached = (rule for place, rule in self._shadow_rules if place < end)
         holding = (rule for rule in reached if rule.matches(key) and rule.holds(facts))
@@ -302,37 +305,37 @@ class Policy:
         """On which a call is asked about that no rule speaks of."""
         return self._terms(self.default_ask, None, call, spec)
 
-    def _matching(self, call: ToolCall, effect: str) -> Matching:
+    def _matching(self, call: ToolCall, effect: str) -> RuleMatch:
         """What is remembered, or found now; `judge` looks by itself first, since this is most of its time."""
         rest = (call.requester, call.teams, call.priority, call.aliases)
         place = (call.tool, effect, call.agent_path, call.agent, *rest)
         found = self._remembered.get(place)
         if found is None:
-            if len(self._remembered) >= MEMO:
+            if len(self._remembered) >= MAX_CACHED:
                 self._remembered.clear()
-            key = Key(call.tool, effect, call.path, *rest)
-            rules = until_certain(self._index.matching(key))
+            key = MatchKey(call.tool, effect, call.path, *rest)
+            rules = drop_unreachable(self._index.matching(key))
             certain = rules[0] if rules and rules[0].when is None else None
-            found = self._remembered[place] = Matching(key, self.imitated(call), rules, certain)
+            found = self._remembered[place] = RuleMatch(key, self.imitated(call), rules, certain)
         return found
 
-    def _first(self, call: ToolCall, found: Matching) -> Rule | None:
+    def _first(self, call: ToolCall, found: RuleMatch) -> Rule | None:
         if not found.rules:
             return None
-        facts = facts_of(call, found.key.effect)
+        facts = call_facts(call, found.key.effect)
         for rule in found.rules:
             if rule.holds(facts):
                 return rule
         return None
 
-    def _without_rule(self, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
+    def _without_rule(self, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if not key.effect and self.defaults.unknown_tools == "deny":
-            return Deny(unknown_tool(call.tool, spec))
+            return Deny(unknown_tool_reason(call.tool, spec))
         if not key.effect or self._asks_by_default(call, key):
             return self._terms(self.default_ask, None, call, spec)
         return Allow("", self.defaults.start_within)
 
-    def _asks_by_default(self, call: ToolCall, key: Key) -> bool:
+    def _asks_by_default(self, call: ToolCall, key: MatchKey) -> bool:
         """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
         default = key.effect != "read" and call.switch != "off"
         if not self.toggles:
@@ -346,7 +349,7 @@ class Policy:
         key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, own, call.decisions)
         terms = self._known_terms.get(key)
         if terms is None:
-            if len(self._known_terms) >= MEMO:
+            if len(self._known_terms) >= MAX_CACHED:
                 self._known_terms.clear()
             terms = self._known_terms[key] = self._new_terms(ask, rule, call, own)
         return terms
@@ -369,7 +372,7 @@ class Policy:
         return {}
 
     @cached_property
-    def _remembered(self) -> dict[tuple[object, ...], Matching]:
+    def _remembered(self) -> dict[tuple[object, ...], RuleMatch]:
         return {}
 
     @cached_property
@@ -405,14 +408,14 @@ class Policy:
         known = (call.tool, effects, call.path, call.requester, call.teams, call.priority, call.aliases)
         found = self._remembered_naming.get(known)
         if found is None:
-            if len(self._remembered_naming) >= MEMO:
+            if len(self._remembered_naming) >= MAX_CACHED:
                 self._remembered_naming.clear()
-            keys = [Key(call.tool, effect, *known[2:]) for effect in effects]
+            keys = [MatchKey(call.tool, effect, *known[2:]) for effect in effects]
             named = [(key.effect, self._tightening(key)) for key in keys]
             found = self._remembered_naming[known] = tuple(each for each in named if each[1])
         return found
 
-    def _tightening(self, key: Key) -> tuple[Rule, ...]:
+    def _tightening(self, key: MatchKey) -> tuple[Rule, ...]:
         found = self._index.matching(key)
         return tuple(rule for rule in found if rule.then != "allow" and rule.names(key.tool))
 
@@ -429,14 +432,15 @@ class Policy:
         return RuleIndex([rule for rule in self.rules if not rule.shadow])
 
 
-def terms_of(snapshot: bytes) -> Ask:
+def parse_terms(snapshot: bytes) -> Ask:
     """The inverse of `Ask.snapshot`."""
-    body = cast(dict[str, object], read(snapshot))
+    body = cast(dict[str, object], read_canonical(snapshot))
     stages = cast(list[dict[str, object]], body["stages"])
     rungs = cast(list[dict[str, object]], body["ladder"])
-    body["stages"] = tuple(Stage(_people(s["approvers"]), cast(int, s["quorum"])) for s in stages)
+    body["stages"] = tuple(Stage(_parse_people(s["approvers"]), cast(int, s["quorum"])) for s in stages)
     body["ladder"] = tuple(
-        Rung(cast(int, r["after"]), _people(r["to"]) or People(), tuple(cast(list[str], r["channels"]))) for r in rungs
+        EscalationStep(cast(int, r["after"]), _parse_people(r["to"]) or People(), tuple(cast(list[str], r["channels"])))
+        for r in rungs
     )
     body["exclude"] = frozenset(cast(list[str], body["exclude"]))
     body["decisions"] = tuple(cast(list[str], body["decisions"]))
@@ -446,9 +450,9 @@ def terms_of(snapshot: bytes) -> Ask:
     return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
 
 
-def facts_of(call: ToolCall, effect: str) -> Facts:
+def call_facts(call: ToolCall, effect: str) -> Facts:
     """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
-    effort = effort_of(call)
+    effort = call_budget(call)
     return {
         "args": effort.args,
         "tool": call.tool,
@@ -458,18 +462,18 @@ def facts_of(call: ToolCall, effect: str) -> Facts:
         "teams": list(call.teams),
         "priority": call.priority,
         "aliases": call.aliases,
-        EFFORT: effort,
+        BUDGET_FACT: effort,
     }
 
 
-def imitation(name: str) -> str:
+def imitation_reason(name: str) -> str:
     return (
         f"A name in this call looks like {name!r} and is not: it has letters of another alphabet, characters that "
         "cannot be seen, or spaces at its ends. Use the exact name."
     )
 
 
-def mixed_alphabets(mixture: str) -> str:
+def mixed_alphabets_reason(mixture: str) -> str:
     return (
         f"A name in this call mixes alphabets within one word, as names do that imitate others: {mixture}. Write each "
         "word in letters of one alphabet."
@@ -493,7 +497,7 @@ def _people_json(people: People | None) -> object:
     return None if people is None else {"users": sorted(people.users), "teams": sorted(people.teams)}
 
 
-def _people(body: object) -> People | None:
+def _parse_people(body: object) -> People | None:
     if body is None:
         return None
     parts = cast(dict[str, list[str]], body)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interlock.core.policy.policy import Rule
 
 
-class Key(NamedTuple):
+class MatchKey(NamedTuple):
     """What rules match on without looking at arguments: candidates are remembered per key."""
 
     tool: str
@@ -24,13 +24,13 @@ class Key(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-class Matching(NamedTuple):
+class RuleMatch(NamedTuple):
     """What is known of all calls with the same key. `imitated` is a name in a rule that one of theirs only looks like.
 
     `certain` is the first of the rules, if it has no condition: then no argument has to be looked at.
     """
 
-    key: Key
+    key: MatchKey
     imitated: str
     rules: tuple[Rule, ...]
     certain: Rule | None
@@ -62,7 +62,7 @@ class RuleIndex:
                 return
         self._other.append(number)
 
-    def matching(self, key: Key) -> list[Rule]:
+    def matching(self, key: MatchKey) -> list[Rule]:
         numbers = {*self._other}
         for user in {each for name in (key.user, *key.aliases) for each in (name, fold(name))}:
             numbers.update(self._exact.get(("user", user), ()))
@@ -75,7 +75,7 @@ class RuleIndex:
         return [rule for number in sorted(numbers) if (rule := self._rules[number]).matches(key)]
 
 
-def until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
+def drop_unreachable(rules: list[Rule]) -> tuple[Rule, ...]:
     """Nothing behind a rule without a condition can ever be reached."""
     for number, rule in enumerate(rules):
         if rule.when is None:

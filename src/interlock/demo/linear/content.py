@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from interlock.core.ports import Records, Shelf
-from interlock.demo.linear.kinds import ISSUE, when
+from interlock.core.ports import ToolItemStore, ToolItemTransaction
+from interlock.demo.linear.kinds import ISSUE, format_time
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -27,17 +27,17 @@ PROJECT = "Checkout that nobody leaves"
 STATUSES = {"Backlog": "backlog", "In Progress": "started", "Completed": "completed"}
 
 
-async def fill(records: Records) -> bool:
+async def fill_linear(records: ToolItemStore) -> bool:
     """Puts the demo's team and its issues, once; False when there is a team already."""
     if await records.list("linear_team"):
         return False
     return bool(await records.change("", _put_all))
 
 
-def _put_all(shelf: Shelf) -> bool:
+def _put_all(shelf: ToolItemTransaction) -> bool:
     if shelf.list("linear_team"):
         return False
-    _put_around(shelf)
+    _put_references(shelf)
     for number, issue in enumerate(ISSUES, 1):
         age = (len(ISSUES) - number) * 7 * HOUR
         _put(shelf, ISSUE, str(number), {**_body(issue), "number": number}, age)
@@ -48,7 +48,7 @@ def _put_all(shelf: Shelf) -> bool:
     return True
 
 
-def _put_around(shelf: Shelf) -> None:
+def _put_references(shelf: ToolItemTransaction) -> None:
     """What the issues point at."""
     team = _id("linear_team", TEAM)
     first_state = _id("linear_state", "Todo")
@@ -70,11 +70,11 @@ def _put_around(shelf: Shelf) -> None:
     _put(
         shelf, "linear_project", PROJECT, {"name": PROJECT, "status": status, "frequencyResolution": "weekly", **about}
     )
-    dates = {"startsAt": when(shelf.now - 5 * DAY), "endsAt": when(shelf.now + 9 * DAY)}
+    dates = {"startsAt": format_time(shelf.now - 5 * DAY), "endsAt": format_time(shelf.now + 9 * DAY)}
     _put(shelf, "linear_cycle", "1", {"number": 1, "name": "Sprint 1", "team": team, **dates})
 
 
-def _body(issue: Issue) -> Mapping[str, object]:
+def _body(issue: DemoIssue) -> Mapping[str, object]:
     return {
         "title": issue.title,
         "description": issue.description or None,
@@ -91,8 +91,8 @@ def _body(issue: Issue) -> Mapping[str, object]:
     }
 
 
-def _put(shelf: Shelf, kind: str, name: str, body: Mapping[str, object], age: int = 0) -> None:
-    stamp = when(shelf.now - age)
+def _put(shelf: ToolItemTransaction, kind: str, name: str, body: Mapping[str, object], age: int = 0) -> None:
+    stamp = format_time(shelf.now - age)
     shelf.put(kind, _id(kind, name), {**body, "archivedAt": None, "createdAt": stamp, "updatedAt": stamp})
 
 
@@ -100,7 +100,7 @@ def _id(kind: str, name: str) -> str:
     return str(UUID(bytes=sha256(f"{kind} {name}".encode()).digest()[:16], version=4))
 
 
-class Issue(NamedTuple):
+class DemoIssue(NamedTuple):
     title: str
     state: str
     priority: int
@@ -113,7 +113,7 @@ class Issue(NamedTuple):
 
 COMMENTS = ("Seen by eleven customers since Monday.", "The cookie is set for the whole domain; that is why.")
 ISSUES = (
-    Issue(
+    DemoIssue(
         "Sign-in fails after a password reset",
         "In Progress",
         1,
@@ -122,7 +122,7 @@ ISSUES = (
         "1. Ask for a new password\n2. Set it\n3. Sign in: **403**",
         "Ada Lovelace",
     ),
-    Issue(
+    DemoIssue(
         "Cart loses items when two tabs are open",
         "Todo",
         2,
@@ -131,7 +131,7 @@ ISSUES = (
         "Grace Hopper",
         of_project=True,
     ),
-    Issue(
+    DemoIssue(
         "Pay with a saved card",
         "In Review",
         2,
@@ -140,7 +140,7 @@ ISSUES = (
         "Alan Turing",
         of_project=True,
     ),
-    Issue(
+    DemoIssue(
         "Show shipping costs before the last step",
         "Todo",
         3,
@@ -148,8 +148,8 @@ ISSUES = (
         "Most people who leave do so when they first see them.",
         of_project=True,
     ),
-    Issue("Receipts in the customer's language", "Backlog", 4, "Feature"),
-    Issue(
+    DemoIssue("Receipts in the customer's language", "Backlog", 4, "Feature"),
+    DemoIssue(
         "Search takes two seconds for common words",
         "In Progress",
         2,
@@ -157,7 +157,7 @@ ISSUES = (
         "An index is missing on `products.name`.",
         "Katherine Johnson",
     ),
-    Issue(
+    DemoIssue(
         "Rotate the keys of the payment provider",
         "Todo",
         1,
@@ -165,10 +165,10 @@ ISSUES = (
         "They are 14 months old. The new ones are in the vault.",
         "Ada Lovelace",
     ),
-    Issue("Write down how to restore a backup", "Backlog", 3, "Docs", assignee="Katherine Johnson"),
-    Issue("Product pictures are cut off on small screens", "Done", 3, "Bug", assignee="Grace Hopper"),
-    Issue("Ask for a rating a week after delivery", "Canceled", 4, "Feature", "Not without consent."),
-    Issue(
+    DemoIssue("Write down how to restore a backup", "Backlog", 3, "Docs", assignee="Katherine Johnson"),
+    DemoIssue("Product pictures are cut off on small screens", "Done", 3, "Bug", assignee="Grace Hopper"),
+    DemoIssue("Ask for a rating a week after delivery", "Canceled", 4, "Feature", "Not without consent."),
+    DemoIssue(
         "Guest checkout without an account",
         "In Progress",
         2,
@@ -177,5 +177,5 @@ ISSUES = (
         "Alan Turing",
         of_project=True,
     ),
-    Issue("Clear old session cookies on every reset", "Todo", 2, "Bug", assignee="Ada Lovelace", parent=1),
+    DemoIssue("Clear old session cookies on every reset", "Todo", 2, "Bug", assignee="Ada Lovelace", parent=1),
 )

@@ -5,49 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.core.ports import Shelf
-from interlock.demo.linear.things import ONE, Thing, found, refused, shown
+from interlock.core.ports import ToolItemTransaction
+from interlock.demo.linear.things import SINGLE_RELATIONS, Entity, field_value, find_entity, input_error
 
 Filter = Mapping[str, Any]
 
 
-def fits(shelf: Shelf, thing: Thing, wanted: Filter) -> bool:
+def matches_filter(shelf: ToolItemTransaction, thing: Entity, wanted: Filter) -> bool:
     """Documented: all conditions of a filter have to hold, and one of those below `or`."""
-    return all(_holds(shelf, thing, name, condition) for name, condition in wanted.items() if condition is not None)
+    return all(
+        _condition_holds(shelf, thing, name, condition) for name, condition in wanted.items() if condition is not None
+    )
 
 
-def _holds(shelf: Shelf, thing: Thing, name: str, condition: Any) -> bool:
+def _condition_holds(shelf: ToolItemTransaction, thing: Entity, name: str, condition: Any) -> bool:
     if name == "and":
-        return all(fits(shelf, thing, part) for part in condition)
+        return all(matches_filter(shelf, thing, part) for part in condition)
     if name == "or":
-        return any(fits(shelf, thing, part) for part in condition)
-    if name in ONE:
-        return _related_holds(shelf, thing.get(name), ONE[name], condition)
-    if name not in KNOWN:
-        raise refused(f"The demo's stand-in for Linear does not filter by {name}.")
-    value = shown(shelf, thing, name)
-    return all(_compared(how, value, other) for how, other in condition.items())
+        return any(matches_filter(shelf, thing, part) for part in condition)
+    if name in SINGLE_RELATIONS:
+        return _related_holds(shelf, thing.get(name), SINGLE_RELATIONS[name], condition)
+    if name not in FILTERABLE_FIELDS:
+        raise input_error(f"The demo's stand-in for Linear does not filter by {name}.")
+    value = field_value(shelf, thing, name)
+    return all(_compare(how, value, other) for how, other in condition.items())
 
 
-def _related_holds(shelf: Shelf, related: str | None, kind: str, condition: Filter) -> bool:
+def _related_holds(shelf: ToolItemTransaction, related: str | None, kind: str, condition: Filter) -> bool:
     """Documented: `null: true` holds where there is none; every other condition needs one."""
     rest = {name: part for name, part in condition.items() if name != "null"}
     if (null := condition.get("null")) is not None and (related is None) is not null:
         return False
     if not rest:
         return True
-    return related is not None and fits(shelf, found(shelf, kind, related), rest)
+    return related is not None and matches_filter(shelf, find_entity(shelf, kind, related), rest)
 
 
-def _compared(how: str, value: Any, other: Any) -> bool:
+def _compare(how: str, value: Any, other: Any) -> bool:
     if how not in COMPARISONS:
-        raise refused(f"The demo's stand-in for Linear does not compare by {how}.")
+        raise input_error(f"The demo's stand-in for Linear does not compare by {how}.")
     if how == "null":
         return (value is None) is bool(other)
     return value is not None and COMPARISONS[how](value, other)
 
 
-KNOWN = frozenset(
+FILTERABLE_FIELDS = frozenset(
     (
         "active",
         "archivedAt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 ISSUE = "linear_issue"
-NAMES = {
+TYPE_NAMES = {
     ISSUE: "Issue",
     "linear_comment": "Comment",
     "linear_cycle": "Cycle",
@@ -16,8 +16,8 @@ NAMES = {
     "linear_team": "Team",
     "linear_user": "User",
 }
-KINDS = tuple(NAMES)
+KINDS = tuple(TYPE_NAMES)
 
 
-def when(milliseconds: int) -> str:
+def format_time(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"

@@ -8,12 +8,12 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from interlock.core.ports import Record, Shelf
-from interlock.demo.linear.kinds import ISSUE, NAMES
+from interlock.core.ports import ToolItem, ToolItemTransaction
+from interlock.demo.linear.kinds import ISSUE, TYPE_NAMES
 
-Thing = Mapping[str, Any]
+Entity = Mapping[str, Any]
 
-ONE = {
+SINGLE_RELATIONS = {
     "assignee": "linear_user",
     "creator": "linear_user",
     "cycle": "linear_cycle",
@@ -27,47 +27,47 @@ ONE = {
     "user": "linear_user",
 }
 PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")  # documented
-PLACE = "https://linear.app/demo"
+BASE_URL = "https://linear.app/demo"
 
 
-def things(shelf: Shelf, kind: str) -> list[Thing]:
-    return [_thing(kind, record) for record in shelf.list(kind)]
+def list_entities(shelf: ToolItemTransaction, kind: str) -> list[Entity]:
+    return [_to_entity(kind, record) for record in shelf.list(kind)]
 
 
-def found(shelf: Shelf, kind: str, wanted: str) -> Thing:
+def find_entity(shelf: ToolItemTransaction, kind: str, wanted: str) -> Entity:
     """By id, or an issue by its identifier, such as DEMO-12 (documented); raises what Linear answers (seen)."""
     record = shelf.get(kind, wanted)
     if record is not None:
-        return _thing(kind, record)
+        return _to_entity(kind, record)
     if kind == ISSUE and re.fullmatch(r"[A-Z][A-Z0-9]*-[0-9]+", wanted):
-        for issue in things(shelf, ISSUE):
-            if shown(shelf, issue, "identifier") == wanted:
+        for issue in list_entities(shelf, ISSUE):
+            if field_value(shelf, issue, "identifier") == wanted:
                 return issue
-    raise missing(NAMES[kind])
+    raise not_found_error(TYPE_NAMES[kind])
 
 
-def shown(shelf: Shelf, thing: Thing, name: str) -> Any:
+def field_value(shelf: ToolItemTransaction, thing: Entity, name: str) -> Any:
     """A field that is kept, or one that follows from those that are."""
     match thing.get("__kind__"), name:
         case "linear_issue", "identifier":
-            return f"{found(shelf, 'linear_team', thing['team'])['key']}-{thing['number']}"
+            return f"{find_entity(shelf, 'linear_team', thing['team'])['key']}-{thing['number']}"
         case "linear_issue", "priorityLabel":
             return PRIORITIES[thing["priority"]]
         case "linear_issue", "url":
-            return f"{PLACE}/issue/{shown(shelf, thing, 'identifier')}"
+            return f"{BASE_URL}/issue/{field_value(shelf, thing, 'identifier')}"
         case "linear_comment", "url":
-            return f"{shown(shelf, found(shelf, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
+            return f"{field_value(shelf, find_entity(shelf, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
         case "linear_project", "url":
-            return f"{PLACE}/project/{thing['id'][:8]}"
+            return f"{BASE_URL}/project/{thing['id'][:8]}"
         case _:
             return thing.get(name)
 
 
-def missing(name: str) -> GraphQLError:
-    return refused(f"Entity not found: {name}", words=f"Could not find referenced {name}.")
+def not_found_error(name: str) -> GraphQLError:
+    return input_error(f"Entity not found: {name}", words=f"Could not find referenced {name}.")
 
 
-def refused(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQLError:
+def input_error(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQLError:
     """Seen: the shape of what Linear answers to a wrong input."""
     return GraphQLError(
         message,
@@ -81,5 +81,5 @@ def refused(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQL
     )
 
 
-def _thing(kind: str, record: Record) -> Thing:
+def _to_entity(kind: str, record: ToolItem) -> Entity:
     return {**record.body, "id": record.id, "__kind__": kind}

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.errors import AlreadyStarted, Error, InvalidRequest, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.integrations.claude_code.messages import (
     AFTER,
-    Answer,
-    Event,
-    event_of,
-    payload_of,
-    reads_of,
-    said,
-    spec_of,
-    why_not,
+    HookAnswer,
+    HookEvent,
+    answer_json,
+    denial_reason,
+    event_payload,
+    make_tool_spec,
+    parse_event,
+    parse_reads,
 )
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 UNDECIDED = ("deny", "ask", "defer")
 WAIT = 540.0  # seconds: a hook that Claude Code ends after its own limit, 600 by default, has decided nothing
 GRACE = 50.0  # seconds beyond the wait within which a hook has answered whatever happens
-LOOK = 5.0  # seconds until it is seen that another hook was quicker
-TRIES = 100  # calls that are alike, have no id, and have ended
+RACE_POLL = 5.0  # seconds until it is seen that another hook was quicker
+MAX_SAME_CALLS = 100  # calls that are alike, have no id, and have ended
 
 
-class Started(Protocol):
+class StartedCall(Protocol):
     @property
     def approval_id(self) -> str: ...
     @property
@@ -45,18 +45,18 @@ class Started(Protocol):
     def args(self) -> bytes: ...
 
 
-class Door(Protocol):
+class HookBackend(Protocol):
     """What a hook needs of the gate, be it over a database or a server."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
-    async def start(self, approval_id: str, spec: ToolSpec | None) -> Started: ...
+    async def start(self, approval_id: str, spec: ToolSpec | None) -> StartedCall: ...
     async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> object: ...
     async def abandon(self, approval_id: str, fence: int) -> object: ...
     async def cancel(self, approval_id: str, reason: str) -> object: ...
 
 
-class Book(Protocol):
+class HookNotes(Protocol):
     """What a hook leaves for a later one: which call is running, and about which nobody had decided."""
 
     def note(self, key: str, text: str) -> None: ...
@@ -68,7 +68,7 @@ class Book(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class HookIdentity:
     """Whose calls these are; `path` are the agents from the outermost on."""
 
     workspace: str
@@ -77,7 +77,7 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HookOptions:
     """What whoever sets the hook up says of it. `link` leads to an approval, with {id} in it."""
 
     reads: tuple[str, ...] = ()
@@ -89,17 +89,17 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Hook:
-    door: Door
-    book: Book
-    who: Who
-    wanted: Wanted = field(default_factory=Wanted)
+    door: HookBackend
+    book: HookNotes
+    who: HookIdentity
+    wanted: HookOptions = field(default_factory=HookOptions)
 
-    async def answer(self, event: Event) -> Answer:
+    async def answer(self, event: HookEvent) -> HookAnswer:
         """Allows a call only once it was started at the gate: whoever comes second under its id is denied."""
         if event.name in AFTER:
             await self._ended(event)
-            return Answer("")
-        spec, undecided = spec_of(event, self.wanted.reads), _key("undecided", event, event.alike)
+            return HookAnswer("")
+        spec, undecided = make_tool_spec(event, self.wanted.reads), _note_key("undecided", event, event.alike)
         call, outcome = await self._looked(event, spec, self.book.find(undecided))
         if isinstance(outcome, Waiting) and outcome.status != "running":
             outcome = await self._waited(outcome.approval_id)
@@ -107,11 +107,11 @@ class Hook:
             case Waiting(approval_id, status) if status != "running":
                 return await self._undecided(event, call, approval_id, undecided)
             case Proceed(_, ""):
-                return Answer("" if self.wanted.pass_reads else "allow")
+                return HookAnswer("" if self.wanted.pass_reads else "allow")
             case Proceed(_, approval_id):
                 answer = await self._begun(event, spec, approval_id)
             case _:
-                answer = Answer("deny", why_not(outcome, event.tool))
+                answer = HookAnswer("deny", denial_reason(outcome, event.tool))
         self.book.drop(undecided)
         return answer
 
@@ -120,51 +120,53 @@ class Hook:
         now = asyncio.get_running_loop().time
         end = now() + self.wanted.wait
         while True:
-            outcome = await self.door.wait(approval_id, max(0.0, min(LOOK, end - now())))
+            outcome = await self.door.wait(approval_id, max(0.0, min(RACE_POLL, end - now())))
             if not isinstance(outcome, Waiting) or outcome.status == "running" or now() >= end:
                 return outcome
 
-    async def withdrawn(self, event: Event, args: Args) -> None:
+    async def withdrawn(self, event: HookEvent, args: Args) -> None:
         """It was started, and Claude Code could not be told that it may run."""
-        await self._finish([_running(event, args)], Payload(error="It was not run: nobody listened."), ok=False)
+        await self._finish([_running_key(event, args)], Payload(error="It was not run: nobody listened."), ok=False)
 
-    async def _looked(self, event: Event, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
+    async def _looked(self, event: HookEvent, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
         """A call without an id is the next one of those that are alike and have not ended."""
-        for call_id in [undecided or event.id] if event.id else _numbered(event):
+        for call_id in [undecided or event.id] if event.id else _candidate_call_ids(event):
             call = self._call(event, call_id)
             outcome = await self.door.check(call, spec)
             if event.id or not _is_over(outcome):
                 return call, outcome
-        raise InvalidRequest(f"{event.tool} was called {TRIES} times with these arguments. Begin a new session.")
+        raise InvalidRequest(
+            f"{event.tool} was called {MAX_SAME_CALLS} times with these arguments. Begin a new session."
+        )
 
-    async def _begun(self, event: Event, spec: ToolSpec, approval_id: str) -> Answer:
+    async def _begun(self, event: HookEvent, spec: ToolSpec, approval_id: str) -> HookAnswer:
         try:
             started = await self.door.start(approval_id, spec)
         except AlreadyStarted:
-            return Answer("deny", why_not(Waiting(approval_id, "running"), event.tool))
-        args = cast(Args, read(started.args))
+            return HookAnswer("deny", denial_reason(Waiting(approval_id, "running"), event.tool))
+        args = cast(Args, read_canonical(started.args))
         try:
-            self.book.note(_running(event, args), f"{approval_id} {started.fence}")
+            self.book.note(_running_key(event, args), f"{approval_id} {started.fence}")
         except OSError as error:
             payload = Payload(error="It was not run: the hook could not keep a note of it.")
             await self.door.finish(approval_id, started.fence, ok=False, payload=payload)
             raise Misconfigured(f"The hook cannot keep notes, so nothing was run: {error.strerror}.") from None
-        return Answer("allow", f"Allowed by Interlock: {approval_id}", args)
+        return HookAnswer("allow", f"Allowed by Interlock: {approval_id}", args)
 
-    async def _undecided(self, event: Event, call: ToolCall, approval_id: str, key: str) -> Answer:
+    async def _undecided(self, event: HookEvent, call: ToolCall, approval_id: str, key: str) -> HookAnswer:
         where = self.wanted.link.replace("{id}", approval_id)
         if self.wanted.undecided == "ask":
             await self.door.cancel(approval_id, "Nobody decided in time: Claude Code asks its own user.")
-            return Answer("ask", f"Nobody decided in time ({where}).")
+            return HookAnswer("ask", f"Nobody decided in time ({where}).")
         if event.id:
             self.book.note(key, call.call_id)
         again = f"To go on, call {event.tool} again with the same arguments: nobody is asked twice."
-        return Answer(self.wanted.undecided, f"Nobody has decided about this call yet ({where}). {again}")
+        return HookAnswer(self.wanted.undecided, f"Nobody has decided about this call yet ({where}). {again}")
 
-    async def _ended(self, event: Event) -> None:
+    async def _ended(self, event: HookEvent) -> None:
         """Who was asked without an id is found by what ran."""
-        keys = [_running(event, event.args), _key("running", event, event.alike)]
-        payload = None if event.interrupted else payload_of(event)
+        keys = [_running_key(event, event.args), _note_key("running", event, event.alike)]
+        payload = None if event.interrupted else event_payload(event)
         await self._finish(keys, payload, ok=event.name == "PostToolUse")
 
     async def _finish(self, keys: Sequence[str], payload: Payload | None, *, ok: bool) -> None:
@@ -179,7 +181,7 @@ class Hook:
         else:
             await self.door.finish(approval_id, int(fence), ok=ok, payload=payload)
 
-    def _call(self, event: Event, call_id: str) -> ToolCall:
+    def _call(self, event: HookEvent, call_id: str) -> ToolCall:
         path = (*self.who.path, *filter(None, [event.sub_agent]))
         known: dict[str, object] = {"workspace": self.who.workspace, "requester": self.who.user, "setting": "paused"}
         known |= {"agent": path[-1], "agent_path": path, "thread_id": event.session}
@@ -197,16 +199,16 @@ def _is_over(outcome: Outcome) -> bool:
             return False
 
 
-def _numbered(event: Event) -> Iterator[str]:
-    return (f"{event.tool[:100]}:{event.alike}:{number}" for number in range(1, TRIES + 1))
+def _candidate_call_ids(event: HookEvent) -> Iterator[str]:
+    return (f"{event.tool[:100]}:{event.alike}:{number}" for number in range(1, MAX_SAME_CALLS + 1))
 
 
-def _running(event: Event, args: Args) -> str:
+def _running_key(event: HookEvent, args: Args) -> str:
     """How the hook after the tool finds it: by the id, else by what ran, which people may have changed."""
-    return _key("running", event, event.id or event.like(args))
+    return _note_key("running", event, event.id or event.like(args))
 
 
-def _key(sort: str, event: Event, name: str) -> str:
+def _note_key(sort: str, event: HookEvent, name: str) -> str:
     return digest(canonical([sort, event.session, name]))
 
 
@@ -219,35 +221,35 @@ def hooks(
     """`ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
     if undecided not in UNDECIDED:
         raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
-    calls = Callbacks(agent, Wanted(reads_of(reads), wait, undecided, link=agent.lock.link))
+    calls = HookCallbacks(agent, HookOptions(parse_reads(reads), wait, undecided, link=agent.lock.link))
     after = [matcher(hooks=[calls.after])]
     before = matcher(hooks=[calls.before], timeout=wait + GRACE, on_failure="block")
     return {"PreToolUse": [before], "PostToolUse": after, "PostToolUseFailure": after}
 
 
-class Callbacks:
+class HookCallbacks:
     """Two functions for a HookMatcher. While a tool runs its lease is renewed, from a thread that it cannot block."""
 
-    def __init__(self, agent: Agent, wanted: Wanted) -> None:
+    def __init__(self, agent: Agent, wanted: HookOptions) -> None:
         self._agent = agent
         self._wanted = wanted
-        self._book = Memory()
+        self._book = MemoryNotes()
         self._leases: dict[str, Future[None]] = {}
 
     async def before(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
         try:
-            event = event_of(told)
+            event = parse_event(told)
             answer = await (await self._hook()).answer(event)
         except Exception as error:  # noqa: BLE001  whatever it is, the tool does not run
             words = error.message if isinstance(error, Error) else f"The hook failed: {type(error).__name__}."
-            return said("PreToolUse", Answer("deny", words))
+            return answer_json("PreToolUse", HookAnswer("deny", words))
         if answer.args is not None:
-            self._keep(_running(event, answer.args))
-        return said(event.name, answer)
+            self._keep(_running_key(event, answer.args))
+        return answer_json(event.name, answer)
 
     async def after(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
-        event = event_of(told)
-        lease = self._leases.pop(_running(event, event.args), None)
+        event = parse_event(told)
+        lease = self._leases.pop(_running_key(event, event.args), None)
         if lease is not None:
             lease.cancel()
         await (await self._hook()).answer(event)
@@ -256,7 +258,9 @@ class Callbacks:
     async def _hook(self) -> Hook:
         lock, program = self._agent.lock, self._agent.lock.program
         live = lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
-        return Hook(live.side, self._book, Who(program.workspace, program.user, self._agent.path), self._wanted)
+        return Hook(
+            live.side, self._book, HookIdentity(program.workspace, program.user, self._agent.path), self._wanted
+        )
 
     def _keep(self, key: str) -> None:
         approval_id, _, fence = self._book.find(key).partition(" ")
@@ -270,7 +274,7 @@ class Callbacks:
                 await lock.renew(approval_id, fence)
 
 
-class Memory:
+class MemoryNotes:
     """Lives as long as the program, as its session does."""
 
     def __init__(self) -> None:

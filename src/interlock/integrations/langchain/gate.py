@@ -22,29 +22,29 @@ from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.langchain.interrupts import LOOK, Shape, decision_of, mark_of
+from interlock.integrations.langchain.interrupts import LOOK_AGAIN, Shape, parse_decision, read_mark
 from interlock.integrations.langchain.steps import (
     INBOX,
-    Both,
-    Company,
+    ConcurrentCalls,
     Config,
+    GraphLocation,
     Handler,
     PausedInside,
-    Place,
-    Reported,
-    Step,
-    Way,
-    adone,
-    done,
-    reply,
+    StepGenerator,
+    SyncAsyncAction,
+    ToolCallStep,
+    ToolReturnedError,
+    make_tool_message,
+    run_steps,
+    run_steps_async,
 )
-from interlock.integrations.langchain.tools import Known, known, turn_of, words_of
-from interlock.sdk.agent import Agent, Ran
+from interlock.integrations.langchain.tools import LangChainTool, find_model_message, inspect_tool, model_text
+from interlock.sdk.agent import Agent, Executed
 
 __all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
-Who = Callable[[Config], str]
-SWITCHES = "tool_approvals"  # the key in a config, as the Open Agent Platform has it
-UNDO = 30.0  # seconds that one's own rejection is waited for while it can be undone
+ReadPerson = Callable[[Config], str]
+SWITCHES_KEY = "tool_approvals"  # the key in a config, as the Open Agent Platform has it
+UNDO_SECONDS = 30.0  # seconds that one's own rejection is waited for while it can be undone
 
 
 @dataclass
@@ -61,12 +61,12 @@ class Gate:
     effects: Mapping[str, str | ToolSpec] = field(default_factory=dict)
     delegates: Collection[str] = ()
     shape: Shape = "hitl"
-    reviewer: Who | None = None
-    requester: Who | None = None
+    reviewer: ReadPerson | None = None
+    requester: ReadPerson | None = None
     from_config: bool = False
     messages_key: str = "messages"
-    _known: dict[str, Known] = field(default_factory=dict, init=False, repr=False)
-    _company: Company = field(default_factory=Company, init=False, repr=False)
+    _known: dict[str, LangChainTool] = field(default_factory=dict, init=False, repr=False)
+    _company: ConcurrentCalls = field(default_factory=ConcurrentCalls, init=False, repr=False)
     _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def tool_node(self, tools: Sequence[Any], **more: Any) -> ToolNode:
@@ -75,16 +75,16 @@ class Gate:
 
     def wrap_tool_call(self, request: Any, handler: Handler) -> Any:
         step = self._step(request)
-        if not isinstance(step, Step):
+        if not isinstance(step, ToolCallStep):
             return handler(request) if step is None else step
-        return step.said(done(self._way(step, handler)))
+        return step.said(run_steps(self._way(step, handler)))
 
     async def awrap_tool_call(self, request: Any, handler: Handler) -> Any:
         step = self._step(request)
-        if not isinstance(step, Step):
+        if not isinstance(step, ToolCallStep):
             return await handler(request) if step is None else step
         with self._company.with_(step.place):
-            return step.said(await adone(self._way(step, handler)))
+            return step.said(await run_steps_async(self._way(step, handler)))
 
     def run(self, tool: Any, args: Args, call_id: str = "") -> Any:
         """For a node that calls a tool by itself: what the tool gave, or what there is to tell instead.
@@ -92,45 +92,47 @@ class Gate:
         Without a `call_id` the same tool with the same arguments in one step is one call.
         """
         step = self._own_step(tool, args, call_id)
-        return step.plain(done(self._way(step, tool.invoke)))
+        return step.plain(run_steps(self._way(step, tool.invoke)))
 
     async def arun(self, tool: Any, args: Args, call_id: str = "") -> Any:
         step = self._own_step(tool, args, call_id)
         with self._company.with_(step.place):
-            return step.plain(await adone(self._way(step, tool.ainvoke)))
+            return step.plain(await run_steps_async(self._way(step, tool.ainvoke)))
 
     # One call
 
-    def _step(self, request: Any) -> Step | ToolMessage | None:
+    def _step(self, request: Any) -> ToolCallStep | ToolMessage | None:
         """None: it is not this gate's. A message: there is nothing that could run."""
         wanted = request.tool_call
         name, ident = wanted["name"], wanted["id"]
         if name in self.delegates and name not in self.effects:
             return None
         if request.tool is None and name not in self.effects:
-            return reply(wanted, f"Error: {name} is not a valid tool.", "error")
+            return make_tool_message(wanted, f"Error: {name} is not a valid tool.", "error")
         if not ident:
             raise Misconfigured(f"The model gave its call of {name} no id, so its result could not be matched to it.")
-        turn, place = turn_of(request.state, self.messages_key, ident), Place.here()
+        turn, place = find_model_message(request.state, self.messages_key, ident), GraphLocation.here()
         known = self._looked_up(request.tool, name)
         try:
             args = known.plain(wanted["args"])
             call_id = f"{turn.id if turn and turn.id else place.task}:{ident}"
-            call, spec = self._call(known, args, place, call_id, words_of(turn))
+            call, spec = self._call(known, args, place, call_id, model_text(turn))
         except InvalidRequest as error:
-            return reply(wanted, error.message, "error")
-        return Step(call, spec, place, request)
+            return make_tool_message(wanted, error.message, "error")
+        return ToolCallStep(call, spec, place, request)
 
-    def _own_step(self, tool: Any, args: Args, call_id: str) -> Step:
-        place, known = Place.here(), self._looked_up(tool, tool.name)
+    def _own_step(self, tool: Any, args: Args, call_id: str) -> ToolCallStep:
+        place, known = GraphLocation.here(), self._looked_up(tool, tool.name)
         plain = known.plain(args)
         own = call_id or f"{place.task}:{tool.name}:{digest(canonical(plain))}"
         call, spec = self._call(known, plain, place, own, "")
-        return Step(call, spec, place, None)
+        return ToolCallStep(call, spec, place, None)
 
-    def _call(self, known: Known, args: Args, place: Place, call_id: str, says: str) -> tuple[ToolCall, ToolSpec]:
+    def _call(
+        self, known: LangChainTool, args: Args, place: GraphLocation, call_id: str, says: str
+    ) -> tuple[ToolCall, ToolSpec]:
         spec, more = known.spec, {"agent_says": says}
-        switches = place.values.get(SWITCHES) if self.from_config else None
+        switches = place.values.get(SWITCHES_KEY) if self.from_config else None
         if isinstance(switches, Mapping):
             more["switch"] = "on" if switches.get(spec.name) is True else "off"
             spec = spec if spec.effect else replace(spec, effect="write")
@@ -138,87 +140,89 @@ class Gate:
             more["requester"] = self.requester(place.config)
         return self.agent.call(spec.name, args, place.thread, call_id, **more), spec
 
-    def _looked_up(self, tool: Any, name: str) -> Known:
+    def _looked_up(self, tool: Any, name: str) -> LangChainTool:
         found = self._known.get(name)
         if found is None or found.tool is not tool:
-            found = self._known[name] = known(tool, self.effects.get(name, ""), name)
+            found = self._known[name] = inspect_tool(tool, self.effects.get(name, ""), name)
             if found.spec.name != name:
                 raise Misconfigured(f"The ToolSpec of {name} names another tool: {found.spec.name}.")
             if name in self.delegates and found.spec.secret:
                 raise Misconfigured(f"{name} hands over to an agent: its arguments cannot be secret.")
         return found
 
-    def _way(self, step: Step, handler: Handler) -> Way:
+    def _way(self, step: ToolCallStep, handler: Handler) -> StepGenerator:
         """From the model's wish to its result."""
         delegated = step.call.tool in self.delegates
         try:
             outcome = yield from self._settled(step, None if delegated else handler)
         except InvalidRequest as error:
             return step.misfit(error)
-        except Reported as report:
-            return Ran(report.result)
+        except ToolReturnedError as report:
+            return Executed(report.result)
         except PausedInside as pause:
             raise pause.cause from None
         match outcome:
-            case Ran(permission) | Finished("succeeded", permission) if delegated:
+            case Executed(permission) | Finished("succeeded", permission) if delegated:
                 again = isinstance(outcome, Finished)
-                return Ran((yield step.handed_over(handler, permission, again=again)))
-            case Ran():
-                return Ran(step.result)
+                return Executed((yield step.handed_over(handler, permission, again=again)))
+            case Executed():
+                return Executed(step.result)
             case _:
                 return outcome
 
-    def _settled(self, step: Step, handler: Handler | None) -> Way:
+    def _settled(self, step: ToolCallStep, handler: Handler | None) -> StepGenerator:
         """Leaves by an interrupt while people have to decide."""
-        outcome: Ran | Outcome = yield step.attempt(self.agent, handler)
+        outcome: Executed | Outcome = yield step.attempt(self.agent, handler)
         problem = ""
         if isinstance(outcome, Waiting) and self.reviewer is not None:
             problem = yield from self._answered(step, outcome, self.reviewer)
             outcome = yield step.attempt(self.agent, handler)
         if isinstance(outcome, Waiting):
             yield self._paused(step)
-            yield Both(lambda: None, lambda: self._company.others(step.place))
+            yield SyncAsyncAction(lambda: None, lambda: self._company.others(step.place))
             self._ask(step, outcome, problem)
         return outcome
 
-    def _paused(self, step: Step) -> Both:
+    def _paused(self, step: ToolCallStep) -> SyncAsyncAction:
         """Kept before the graph says so: who decides at once finds the run."""
-        kept = {SWITCHES: step.place.values.get(SWITCHES)} if self.from_config else {}
+        kept = {SWITCHES_KEY: step.place.values.get(SWITCHES_KEY)} if self.from_config else {}
         state, thread, agent = json.dumps(kept).encode(), step.place.thread, self.agent
-        return Both(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
+        return SyncAsyncAction(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
 
-    def _ask(self, step: Step, waiting: Waiting, problem: str) -> None:
+    def _ask(self, step: ToolCallStep, waiting: Waiting, problem: str) -> None:
         """Raises the interrupt. What earlier pauses were resumed with is passed over, since it was looked at."""
         with self._asking:  # tools of one node in several threads share a list of answers
             interrupt(step.question(waiting, problem, len(step.answers())).value(self.shape))
 
-    def _both(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Both:
+    def _both(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
         def now() -> Any:
             self.agent.lock.open()
             return self.agent.lock.bridge.run(work())
 
-        return Both(now, work)
+        return SyncAsyncAction(now, work)
 
     # What a person answered, where the graph says who that is
 
-    def _answered(self, step: Step, waiting: Waiting, reviewer: Who) -> Generator[Both, Any, str]:
+    def _answered(
+        self, step: ToolCallStep, waiting: Waiting, reviewer: ReadPerson
+    ) -> Generator[SyncAsyncAction, Any, str]:
         """Decides as that person, if there is an answer to what was shown; gives what is wrong with it."""
         with self._asking:
             given = step.answers()
         shown = yield step.place.shown()
         if shown is None or shown.approval_id != waiting.approval_id or len(given) != shown.answered + 1:
             return ""
-        if given[-1] == LOOK:
+        if given[-1] == LOOK_AGAIN:
             return ""
         try:
             name = reviewer(step.place.config)
             if not name or step.spec.secret:
                 return f"This answer cannot count here. {INBOX}"
-            decision = decision_of(given[-1], step.spec, shown)
+            decision = parse_decision(given[-1], step.spec, shown)
             lock = self.agent.lock
             yield self._both(lambda: lock.decide(waiting.approval_id, decision, name))
             if decision.kind == "reject":
-                yield self._both(lambda: self.agent.wait(waiting.approval_id, UNDO))
+                yield self._both(lambda: self.agent.wait(waiting.approval_id, UNDO_SECONDS))
         except Error as error:
             return error.message
         return ""
@@ -273,18 +277,18 @@ def gated_subagents(
     deep agents make by themselves and without any gate, is among them. One that is compiled already stays as it is.
     """
     named = {spec["name"] for spec in specs}
-    general = [] if GENERAL["name"] in named else [GENERAL]
-    return [_gated(agent, dict(spec), effects or {}, options) for spec in (*general, *specs)]
+    general = [] if GENERAL_SUBAGENT["name"] in named else [GENERAL_SUBAGENT]
+    return [_gate_subagent(agent, dict(spec), effects or {}, options) for spec in (*general, *specs)]
 
 
-GENERAL = {
+GENERAL_SUBAGENT = {
     "name": "general-purpose",
     "description": "For research and for tasks of several steps, with all tools of the main agent.",
     "system_prompt": "Complete your task with the tools that you have. Only your last message is seen: answer in it.",
 }
 
 
-def _gated(
+def _gate_subagent(
     agent: Agent, spec: dict[str, Any], effects: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     if "runnable" in spec:
@@ -294,7 +298,7 @@ def _gated(
     return {**spec, "middleware": [*spec.get("middleware", ()), gate]}
 
 
-EARLY = 3  # how often a thread may be found under way before its process counts as dead
+MAX_BUSY_ATTEMPTS = 3  # how often a thread may be found under way before its process counts as dead
 
 
 def resumer(
@@ -306,25 +310,25 @@ def resumer(
     """
 
     async def resume(pause: Pause) -> None:
-        where = place_of(pause, config(pause) if config else {})
-        state, go = await _reached(graph, where)
-        waiting = [each.id for each in state.interrupts if mark_of(each.value)]
+        where = thread_config(pause, config(pause) if config else {})
+        state, go = await _read_state(graph, where)
+        waiting = [each.id for each in state.interrupts if read_mark(each.value)]
         if waiting:
-            await go(Command(resume=dict.fromkeys(waiting, LOOK)), where)
+            await go(Command(resume=dict.fromkeys(waiting, LOOK_AGAIN)), where)
         elif state.next and not state.interrupts:
-            if pause.attempts <= EARLY:
+            if pause.attempts <= MAX_BUSY_ATTEMPTS:
                 raise Conflict("The thread is under way, or has not come to its pause yet. It is looked at again.")
             await go(None, where)
 
     return resume
 
 
-def place_of(pause: Pause, more: Mapping[str, Any]) -> dict[str, Any]:
+def thread_config(pause: Pause, more: Mapping[str, Any]) -> dict[str, Any]:
     kept = json.loads(pause.state) if pause.state else {}
     return {**more, "configurable": {**kept, **more.get("configurable", {}), "thread_id": pause.run_id}}
 
 
-async def _reached(graph: Any, where: Mapping[str, Any]) -> tuple[Any, Callable[..., Awaitable[Any]]]:
+async def _read_state(graph: Any, where: Mapping[str, Any]) -> tuple[Any, Callable[..., Awaitable[Any]]]:
     """Where the thread stands, and what goes on with it: a checkpointer may be for threads of the system alone."""
     try:
         return await graph.aget_state(where), graph.ainvoke

@@ -10,14 +10,16 @@ from typing import Any, Literal
 
 from interlock.core.call import Args, ToolSpec
 from interlock.core.canonical import canonical_args
-from interlock.core.decision import KINDS, MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
+from interlock.core.decision import KINDS, MAX_COMMENT, Acknowledgement, Approve, Decision, Edit, Reject, Respond
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 
 Shape = Literal["hitl", "legacy"]
-LOOK = "look again"  # what a thread is resumed with by a process that goes on with all of them: it decides nothing
-WORDS = {"accept": "approve", "ignore": "reject", "response": "respond"}  # the old shape's words for the same
-HARMLESS = re.compile(r"[\w .,:;'\"@$€%+/=?&-]*")
-PLAIN: Mapping[str, Any] = {
+LOOK_AGAIN = (
+    "look again"  # what a thread is resumed with by a process that goes on with all of them: it decides nothing
+)
+LEGACY_TYPES = {"accept": "approve", "ignore": "reject", "response": "respond"}  # the old shape's words for the same
+NO_MARKUP = re.compile(r"[\w .,:;'\"@$€%+/=?&-]*")
+PYTHON_TYPES: Mapping[str, Any] = {
     "integer": int,
     "number": (int, float),
     "boolean": bool,
@@ -28,7 +30,7 @@ PLAIN: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InterruptRequest:
     """One call that waits for people. `answered` is how many answers its task had when it was put."""
 
     approval_id: str
@@ -45,21 +47,21 @@ class Question:
             request = {"name": self.spec.name, "args": self.args, "description": self.words}
             review = {"action_name": self.spec.name, "allowed_decisions": allowed}
             return {"action_requests": [request], "review_configs": [review], **mark}
-        config = {f"allow_{old}": kind in allowed for old, kind in WORDS.items() if old != "response"}
+        config = {f"allow_{old}": kind in allowed for old, kind in LEGACY_TYPES.items() if old != "response"}
         config |= {"allow_respond": "respond" in allowed, "allow_edit": "edit" in allowed}
         request = {"action": self.spec.name, "args": self.args}
         return [{"action_request": request, "config": config, "description": self.words, **mark}]
 
 
-def sentence_of(spec: ToolSpec, args: Args) -> str:
+def safe_sentence(spec: ToolSpec, args: Args) -> str:
     """Front ends show it as Markdown: words that could be markup, a link or a line of their own are left out."""
     words = spec.sentence(args)
     markup = any(part in words for part in ("://", "www.", "__"))
-    return f"Execute {spec.name}?" if markup or not HARMLESS.fullmatch(words) else words
+    return f"Execute {spec.name}?" if markup or not NO_MARKUP.fullmatch(words) else words
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class InterruptMark:
     """What was shown, as the checkpoint kept it."""
 
     approval_id: str
@@ -67,46 +69,46 @@ class Mark:
     answered: int
 
 
-def mark_of(value: object) -> Mark | None:
+def read_mark(value: object) -> InterruptMark | None:
     """None for an interrupt that is somebody else's."""
     inner = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
     if not isinstance(inner, Mapping):
         return None
     match inner.get("approval_id"), inner.get("args_sha256"), inner.get("answered"):
         case str(approval_id), str(sha256), int(answered):
-            return Mark(approval_id, sha256, answered)
+            return InterruptMark(approval_id, sha256, answered)
         case _:
             return None
 
 
-def decision_of(answer: object, spec: ToolSpec, shown: Mark) -> Decision:
+def parse_decision(answer: object, spec: ToolSpec, shown: InterruptMark) -> Decision:
     """An answer in either shape. Strict: what is not exactly one decision about this very call decides nothing."""
-    said = _one(answer)
+    said = _single_decision(answer)
     for name in ("approval_id", "args_sha256"):
         if said.get(name, getattr(shown, name)) != getattr(shown, name):
             raise _invalid(f"The answer is for another call: its {name} differs.")
-    seen = Seen(shown.args_sha256)
+    seen = Acknowledgement(shown.args_sha256)
     kind = said.get("type")
-    match WORDS.get(kind, kind) if isinstance(kind, str) else None:
+    match LEGACY_TYPES.get(kind, kind) if isinstance(kind, str) else None:
         case "approve":
             return Approve(seen)
         case "edit":
-            return Edit(_edited(said, spec), seen)
+            return Edit(_edited_arguments(said, spec), seen)
         case "respond":
             return Respond(_text(said, kind, "an answer"), seen=seen)
         case "reject":
             return Reject(_text(said, kind, "")[:MAX_COMMENT], seen)
         case _:
-            raise _invalid(f"The type of an answer is one of {', '.join((*KINDS, *WORDS))}.")
+            raise _invalid(f"The type of an answer is one of {', '.join((*KINDS, *LEGACY_TYPES))}.")
 
 
-def coerced(args: Args, schema: Mapping[str, Any] | None) -> dict[str, object]:
+def coerce_arguments(args: Args, schema: Mapping[str, Any] | None) -> dict[str, object]:
     """Front ends with one text field for each argument send texts: read as what the schema asks for, where they fit."""
     properties = (schema or {}).get("properties", {})
-    return {name: _coerced(value, properties.get(name), schema or {}) for name, value in args.items()}
+    return {name: _coerce_value(value, properties.get(name), schema or {}) for name, value in args.items()}
 
 
-def _one(answer: object) -> Mapping[str, Any]:
+def _single_decision(answer: object) -> Mapping[str, Any]:
     inner = answer.get("decisions", answer) if isinstance(answer, Mapping) else answer
     if isinstance(inner, list | tuple):
         if len(inner) != 1:
@@ -117,20 +119,20 @@ def _one(answer: object) -> Mapping[str, Any]:
     return inner
 
 
-def _edited(said: Mapping[str, Any], spec: ToolSpec) -> bytes:
+def _edited_arguments(said: Mapping[str, Any], spec: ToolSpec) -> bytes:
     action = said.get("edited_action", said.get("args"))
     if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
         raise _invalid("An edit carries the name of the tool and its arguments.")
     if action.get("name", action.get("action")) != spec.name:
         raise _invalid(f"An edit changes arguments, never the tool: it is {spec.name}.")
     try:
-        return canonical_args(coerced(action["args"], spec.schema))
+        return canonical_args(coerce_arguments(action["args"], spec.schema))
     except InvalidRequest as error:
         raise _invalid(error.message) from None
 
 
 def _text(said: Mapping[str, Any], kind: object, needed: str) -> str:
-    text = said.get("args" if kind in WORDS else "message")
+    text = said.get("args" if kind in LEGACY_TYPES else "message")
     if isinstance(text, str) and (text or not needed):
         return text
     if needed:
@@ -138,7 +140,7 @@ def _text(said: Mapping[str, Any], kind: object, needed: str) -> str:
     return ""
 
 
-def _coerced(value: object, schema: object, root: Mapping[str, Any]) -> object:
+def _coerce_value(value: object, schema: object, root: Mapping[str, Any]) -> object:
     if not isinstance(value, str) or not isinstance(schema, Mapping):
         return value
     wanted = set(_types(schema, root, 8))
@@ -148,7 +150,7 @@ def _coerced(value: object, schema: object, root: Mapping[str, Any]) -> object:
         found = json.loads(value)
     except ValueError:
         return value  # the gate refuses it, and says so to the person
-    fits = any(isinstance(found, PLAIN.get(name, ())) for name in wanted)
+    fits = any(isinstance(found, PYTHON_TYPES.get(name, ())) for name in wanted)
     return value if not fits or (isinstance(found, bool) and "boolean" not in wanted) else found
 
 

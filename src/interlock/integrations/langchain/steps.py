@@ -19,9 +19,9 @@ from interlock.core.call import Args, ToolCall, ToolSpec, redact
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Waiting
-from interlock.integrations.langchain.interrupts import Mark, Question, mark_of, sentence_of
-from interlock.integrations.langchain.tools import content_of, once, text_of
-from interlock.sdk.agent import Agent, Ran, told
+from interlock.integrations.langchain.interrupts import InterruptMark, InterruptRequest, read_mark, safe_sentence
+from interlock.integrations.langchain.tools import message_content, result_content, single_use_tool
+from interlock.sdk.agent import Agent, Executed, to_model_message
 
 Config = Mapping[str, Any]
 Handler = Callable[[Any], Any]
@@ -32,19 +32,19 @@ NO_THREAD = (
 INBOX = "Decide about it in Interlock's own inbox."
 
 
-class Both(NamedTuple):
+class SyncAsyncAction(NamedTuple):
     """One thing to do, for a graph that runs in a thread and for one that runs in an event loop."""
 
     now: Callable[[], Any]
     later: Callable[[], Awaitable[Any]]
 
 
-Key = tuple[str, int]  # a task, and the event loop in which it runs
-Way = Generator[Both, Any, Ran | Outcome]
+TaskKey = tuple[str, int]  # a task, and the event loop in which it runs
+StepGenerator = Generator[SyncAsyncAction, Any, Executed | Outcome]
 
 
 @dataclass(frozen=True)
-class Place:
+class GraphLocation:
     """Where in which graph a call is: the thread, and the task in it, which is the same when it is replayed."""
 
     config: Config
@@ -52,104 +52,108 @@ class Place:
     task: str
 
     @staticmethod
-    def here() -> Place:
+    def here() -> GraphLocation:
         config = get_config()
         values = config.get("configurable", {})
         if not values.get("thread_id"):
             raise Misconfigured(NO_THREAD)
-        return Place(config, str(values["thread_id"]), values.get("checkpoint_ns", ""))
+        return GraphLocation(config, str(values["thread_id"]), values.get("checkpoint_ns", ""))
 
     @property
     def values(self) -> Mapping[str, Any]:
         values: Mapping[str, Any] = self.config["configurable"]
         return values
 
-    def shown(self) -> Both:
+    def shown(self) -> SyncAsyncAction:
         """Reads back what this task showed when it paused; None if it showed nothing."""
         saver = self.values.get("__pregel_checkpointer")
         where = {"configurable": {"thread_id": self.thread, "checkpoint_ns": self.task.rpartition("|")[0]}}
 
-        async def later() -> Mark | None:
+        async def later() -> InterruptMark | None:
             return self._mark(await saver.aget_tuple(where) if saver else None)
 
-        return Both(lambda: self._mark(saver.get_tuple(where) if saver else None), later)
+        return SyncAsyncAction(lambda: self._mark(saver.get_tuple(where) if saver else None), later)
 
-    def _mark(self, saved: Any) -> Mark | None:
+    def _mark(self, saved: Any) -> InterruptMark | None:
         own = self.task.rpartition("|")[2].rpartition(":")[2]
         writes = saved.pending_writes or () if saved else ()
         raised = [value for task, channel, value in writes if task == own and channel == "__interrupt__"]
-        found = [mark for each in raised for inner in each if (mark := mark_of(inner.value))]
+        found = [mark for each in raised for inner in each if (mark := read_mark(inner.value))]
         return found[-1] if found else None
 
 
 @dataclass
-class Step:
+class ToolCallStep:
     """One call on its way; without a request a node of a plain graph made it. `result` is what the tool gave."""
 
     call: ToolCall
     spec: ToolSpec
-    place: Place
+    place: GraphLocation
     request: Any
     result: Any = None
     given: list[Any] | None = None
 
-    def attempt(self, agent: Agent, handler: Handler | None) -> Both:
+    def attempt(self, agent: Agent, handler: Handler | None) -> SyncAsyncAction:
         """Without a handler nothing runs but the permission, which is recorded with its arguments."""
 
         def body(args: Args) -> object:
             passed = self._passed(agent)
-            with bubbling():
+            with wrap_graph_pause():
                 return [dict(args), passed] if handler is None else self._kept(handler(self._started(agent, args)))
 
         async def abody(args: Args) -> object:
             passed = self._passed(agent)
-            with bubbling():
+            with wrap_graph_pause():
                 return (
                     [dict(args), passed] if handler is None else self._kept(await handler(self._started(agent, args)))
                 )
 
         call, spec = self.call, self.spec
-        return Both(lambda: agent.attempt_sync(call, spec, body), lambda: agent.attempt(call, spec, abody))
+        return SyncAsyncAction(lambda: agent.attempt_sync(call, spec, body), lambda: agent.attempt(call, spec, abody))
 
-    def handed_over(self, handler: Handler, permission: Any, *, again: bool) -> Both:
+    def handed_over(self, handler: Handler, permission: Any, *, again: bool) -> SyncAsyncAction:
         args, passed = permission
-        answers(passed if again else 0)  # they were to the question of the permission: the next one is the tool's own
-        return Both(lambda: handler(self._asking(args)), lambda: handler(self._asking(args)))
+        read_resume_values(
+            passed if again else 0
+        )  # they were to the question of the permission: the next one is the tool's own
+        return SyncAsyncAction(lambda: handler(self._asking(args)), lambda: handler(self._asking(args)))
 
     def answers(self) -> list[Any]:
         """All that this task was resumed with so far, the newest last."""
         if self.given is None:
-            self.given = answers()
+            self.given = read_resume_values()
         return self.given
 
-    def question(self, waiting: Waiting, problem: str, answered: int) -> Question:
+    def question(self, waiting: Waiting, problem: str, answered: int) -> InterruptRequest:
         """As the model asked for it. What people made of it since is in the inbox alone, and so are secrets."""
         own = digest(self.call.args)
         args = redact(self.call.args, self.spec, os.urandom(32)).value if self.spec.secret else self.call.value
-        words = [problem, sentence_of(self.spec, args), f"Agent: {' → '.join(self.call.path)}."]
+        words = [problem, safe_sentence(self.spec, args), f"Agent: {' → '.join(self.call.path)}."]
         if self.spec.secret or waiting.args_sha256 != own:
             words.append(f"Its arguments are not all here, or were edited. {INBOX}")
-        return Question(waiting.approval_id, own, self.spec, args, "\n".join(filter(None, words)), answered)
+        return InterruptRequest(waiting.approval_id, own, self.spec, args, "\n".join(filter(None, words)), answered)
 
-    def said(self, outcome: Ran | Outcome) -> Any:
-        if isinstance(outcome, Ran):
+    def said(self, outcome: Executed | Outcome) -> Any:
+        if isinstance(outcome, Executed):
             return outcome.result
         well = isinstance(outcome, Answered) or (isinstance(outcome, Finished) and outcome.status == "succeeded")
-        return reply(self.request.tool_call, told(outcome, self.call.tool), "success" if well else "error")
+        return make_tool_message(
+            self.request.tool_call, to_model_message(outcome, self.call.tool), "success" if well else "error"
+        )
 
-    def plain(self, outcome: Ran | Outcome) -> Any:
-        return outcome.result if isinstance(outcome, Ran) else told(outcome, self.call.tool)
+    def plain(self, outcome: Executed | Outcome) -> Any:
+        return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, self.call.tool)
 
-    def misfit(self, error: InvalidRequest) -> Ran:
+    def misfit(self, error: InvalidRequest) -> Executed:
         if self.request is None:
             raise error
-        return Ran(reply(self.request.tool_call, error.message, "error"))
+        return Executed(make_tool_message(self.request.tool_call, error.message, "error"))
 
     def _started(self, agent: Agent, args: Args) -> Any:
         asking = self._asking(args)
         if self.request is None or agent.lock.execution() is None:
             return asking
-        return asking.override(tool=once(self.request.tool, self.spec, args))
+        return asking.override(tool=single_use_tool(self.request.tool, self.spec, args))
 
     def _asking(self, args: Args) -> Any:
         """What LangGraph injects is put in when the tool runs, whatever was edited."""
@@ -164,11 +168,11 @@ class Step:
     def _kept(self, result: Any) -> object:
         self.result = result
         if isinstance(result, ToolMessage) and result.status == "error":
-            raise Reported(result)
-        return result if self.request is None else content_of(result, self.request.tool_call["id"])
+            raise ToolReturnedError(result)
+        return result if self.request is None else result_content(result, self.request.tool_call["id"])
 
 
-class Reported(Exception):
+class ToolReturnedError(Exception):
     """The tool gave an error as its result: it failed, and the model gets it as it is."""
 
     def __init__(self, result: Any) -> None:
@@ -185,14 +189,14 @@ class PausedInside(BaseException):
 
 
 @contextmanager
-def bubbling() -> Iterator[None]:
+def wrap_graph_pause() -> Iterator[None]:
     try:
         yield
     except GraphBubbleUp as cause:
         raise PausedInside(cause) from cause
 
 
-def answers(most: int = sys.maxsize) -> list[Any]:
+def read_resume_values(most: int = sys.maxsize) -> list[Any]:
     """Reads them one by one: the interrupt that has none raises."""
     found: list[Any] = []
     with suppress(GraphInterrupt):
@@ -201,18 +205,18 @@ def answers(most: int = sys.maxsize) -> list[Any]:
     return found
 
 
-class Company:
+class ConcurrentCalls:
     """Calls of one node that run at once in an event loop: the node must not stop while one of them is at work.
 
     LangGraph's ToolNode would leave it behind, to be cancelled when the loop ends.
     """
 
     def __init__(self) -> None:
-        self._busy: dict[Key, int] = {}
-        self._idle: dict[Key, asyncio.Event] = {}
+        self._busy: dict[TaskKey, int] = {}
+        self._idle: dict[TaskKey, asyncio.Event] = {}
 
     @contextmanager
-    def with_(self, place: Place) -> Iterator[None]:
+    def with_(self, place: GraphLocation) -> Iterator[None]:
         key = (place.task, id(asyncio.get_running_loop()))
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
@@ -220,7 +224,7 @@ class Company:
         finally:
             self._rested(key)
 
-    async def others(self, place: Place) -> None:
+    async def others(self, place: GraphLocation) -> None:
         """Until all others of this node have ended, or wait here as well."""
         key = (place.task, id(asyncio.get_running_loop()))
         idle = self._idle.setdefault(key, asyncio.Event())
@@ -230,7 +234,7 @@ class Company:
         finally:
             self._busy[key] = self._busy.get(key, 0) + 1
 
-    def _rested(self, key: Key) -> None:
+    def _rested(self, key: TaskKey) -> None:
         self._busy[key] -= 1
         if not self._busy[key]:
             del self._busy[key]
@@ -238,11 +242,11 @@ class Company:
                 self._idle.pop(key).set()
 
 
-def reply(wanted: Mapping[str, Any], content: object, status: str) -> ToolMessage:
-    return ToolMessage(text_of(content), name=wanted["name"], tool_call_id=wanted["id"], status=status)
+def make_tool_message(wanted: Mapping[str, Any], content: object, status: str) -> ToolMessage:
+    return ToolMessage(message_content(content), name=wanted["name"], tool_call_id=wanted["id"], status=status)
 
 
-def done(way: Way) -> Any:
+def run_steps(way: StepGenerator) -> Any:
     """Goes the way in this thread."""
     try:
         both = next(way)
@@ -257,7 +261,7 @@ def done(way: Way) -> Any:
         return end.value
 
 
-async def adone(way: Way) -> Any:
+async def run_steps_async(way: StepGenerator) -> Any:
     """Goes the way in this event loop."""
     try:
         both = next(way)

@@ -12,13 +12,13 @@ from langchain_core.tools import BaseTool
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 
-from interlock.core.call import MAX_WORDS, Args, ToolSpec
+from interlock.core.call import MAX_TEXT_LENGTH, Args, ToolSpec
 from interlock.core.canonical import canonical_args
 from interlock.core.errors import InvalidRequest, Misconfigured
 
 
 @dataclass(frozen=True)
-class Known:
+class LangChainTool:
     """What is looked up once for each tool. `model` is None where the schema is plain JSON, as of MCP tools."""
 
     tool: Any
@@ -36,14 +36,14 @@ class Known:
         try:
             made = self.model.model_validate(args)
         except ValidationError as error:
-            raise InvalidRequest(f"{self.spec.name}: {_first(error)}") from None
+            raise InvalidRequest(f"{self.spec.name}: {_first_problem(error)}") from None
         given = made.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         unset = set(self.fixed - made.model_fields_set)
         fixed = made.model_dump(mode="json", by_alias=True, include=unset, warnings=False) if unset else {}
-        return {**fixed, **given} if _same(self.model, made, given) else args
+        return {**fixed, **given} if _round_trips(self.model, made, given) else args
 
 
-def known(tool: Any, said: str | ToolSpec, name: str) -> Known:
+def inspect_tool(tool: Any, said: str | ToolSpec, name: str) -> LangChainTool:
     """Without what LangGraph injects: people do not see it, and the model does not write it."""
     shape = None if tool is None else tool.tool_call_schema
     model = shape if isinstance(shape, type) and issubclass(shape, BaseModel) else None
@@ -51,10 +51,10 @@ def known(tool: Any, said: str | ToolSpec, name: str) -> Known:
     spec = said if isinstance(said, ToolSpec) else ToolSpec(name, said)
     fields = model.model_fields.items() if model else ()
     fixed = frozenset(name for name, each in fields if each.default_factory is None)
-    return Known(tool, spec if spec.schema else replace(spec, schema=_bare(schema)), model, fixed)
+    return LangChainTool(tool, spec if spec.schema else replace(spec, schema=_without_titles(schema)), model, fixed)
 
 
-def once(tool: Any, spec: ToolSpec, args: Args) -> Any:
+def single_use_tool(tool: Any, spec: ToolSpec, args: Args) -> Any:
     """The tool for one call as it was approved: middleware behind the gate can neither repeat it nor change it."""
     if not isinstance(tool, BaseTool):
         return tool
@@ -82,7 +82,7 @@ def once(tool: Any, spec: ToolSpec, args: Args) -> Any:
     return guarded
 
 
-def turn_of(state: Any, key: str, call_id: str) -> AIMessage | None:
+def find_model_message(state: Any, key: str, call_id: str) -> AIMessage | None:
     """The message of the model that holds the call."""
     messages: Any = state if isinstance(state, list) else None
     if messages is None:
@@ -93,12 +93,12 @@ def turn_of(state: Any, key: str, call_id: str) -> AIMessage | None:
     return None
 
 
-def words_of(turn: AIMessage | None) -> str:
+def model_text(turn: AIMessage | None) -> str:
     """What the model said beside its calls, without what cannot be stored."""
-    return str(turn.text).replace("\x00", "").encode("utf-8", "replace").decode()[:MAX_WORDS] if turn else ""
+    return str(turn.text).replace("\x00", "").encode("utf-8", "replace").decode()[:MAX_TEXT_LENGTH] if turn else ""
 
 
-def content_of(result: Any, call_id: str) -> object:
+def result_content(result: Any, call_id: str) -> object:
     """What the record keeps of a result: what the model is told."""
     match result:
         case ToolMessage():
@@ -108,12 +108,12 @@ def content_of(result: Any, call_id: str) -> object:
         case Command():
             return "done"
         case list():
-            return [content_of(each, call_id) for each in result]
+            return [result_content(each, call_id) for each in result]
         case _:
             return result
 
 
-def text_of(value: object) -> str | list[Any]:
+def message_content(value: object) -> str | list[Any]:
     """As the content of a message: text, or the blocks that a tool gave."""
     if isinstance(value, str):
         return value
@@ -125,7 +125,7 @@ def _is_about(message: object, call_id: str) -> bool:
     return isinstance(message, ToolMessage) and message.tool_call_id == call_id
 
 
-def _same(model: type[BaseModel], made: BaseModel, plain: Args) -> bool:
+def _round_trips(model: type[BaseModel], made: BaseModel, plain: Args) -> bool:
     """Whether the plain form is read back as the same; a secret that prints as asterisks is not."""
     try:
         again = model.model_validate(plain)
@@ -134,10 +134,10 @@ def _same(model: type[BaseModel], made: BaseModel, plain: Args) -> bool:
     return again.model_dump(exclude_unset=True) == made.model_dump(exclude_unset=True)
 
 
-def _bare(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _without_titles(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return schema and {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
-def _first(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'arguments'}: {first['msg']}."

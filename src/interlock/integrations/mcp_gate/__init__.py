@@ -6,6 +6,6 @@ Requests and notifications of the protocol pass in both directions, `tools/call`
 server. See docs/frameworks/mcp-gate.md.
 """
 
-from interlock.integrations.mcp_gate.gate import PATH, Door, McpGate, Offer, Waits, mcp_gate
+from interlock.integrations.mcp_gate.gate import PATH, HttpAccess, McpGate, UpstreamOptions, WaitOptions, mcp_gate
 
-__all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]
+__all__ = ["PATH", "HttpAccess", "McpGate", "UpstreamOptions", "WaitOptions", "mcp_gate"]

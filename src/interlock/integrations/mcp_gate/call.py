@@ -16,21 +16,21 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
-from interlock.integrations.mcp_gate.call_state import Numbers, State, is_sealed, seal, unseal
-from interlock.integrations.mcp_gate.first_seen import FirstSeen
+from interlock.integrations.mcp_gate.call_state import CallCounter, CallState, is_sealed, seal, unseal
+from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
 from interlock.integrations.mcp_gate.frames import Object, Reply
 from interlock.integrations.mcp_gate.inbound import CALL_MEMBERS, Rejections
-from interlock.integrations.mcp_gate.upstream import Lost
-from interlock.sdk.agent import Agent, Ran, told
+from interlock.integrations.mcp_gate.upstream import UpstreamLost
+from interlock.sdk.agent import Agent, Executed, to_model_message
 
-TICK = 5.0  # seconds between two notices of progress
-SMALL = 1e-6  # a step of progress that leaves room for the server's own
+PROGRESS_INTERVAL = 5.0  # seconds between two notices of progress
+PROGRESS_STEP = 1e-6  # a step of progress that leaves room for the server's own
 MAX_ROUNDS = 4  # of `wait` seconds each; stock clients give up after ten, or after five minutes
-VOID = "The server changed the definition of this tool. What was decided was about another one."
+DEFINITION_CHANGED = "The server changed the definition of this tool. What was decided was about another one."
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UpstreamTool:
     """A tool as its server defines it now."""
 
     spec: ToolSpec
@@ -39,7 +39,7 @@ class Found:
     by_hint: bool = False  # a read by its server's own word
 
 
-class Caller(Protocol):
+class McpCaller(Protocol):
     """Whoever calls, as far as waiting needs it."""
 
     run_id: str
@@ -49,22 +49,22 @@ class Caller(Protocol):
     gave_up: asyncio.Event
     sent: bool  # to the server: from then on it may have had its effect
 
-    async def find(self, *, fresh: bool) -> Found | None: ...
+    async def find(self, *, fresh: bool) -> UpstreamTool | None: ...
     async def notify(self, method: str, params: Object) -> None: ...
     async def show(self, approval_id: str, message: str, url: str) -> None: ...
 
 
-class Cancelled(Exception):
+class CallCancelled(Exception):
     pass
 
 
-class Answer(Exception):
+class UpstreamErrorReply(Exception):
     def __init__(self, reply: Reply) -> None:
         super().__init__("the server answered with an error")
         self.reply = reply
 
 
-class Failed(ToolFailed):
+class UpstreamToolFailed(ToolFailed):
     """A server's own words for it are in the record; the client gets its frame unchanged."""
 
     def __init__(self, reply: Reply) -> None:
@@ -73,7 +73,7 @@ class Failed(ToolFailed):
         self.reply = reply
 
 
-class Refusal(Exception):
+class CallRejected(Exception):
     def __init__(self, message: str, code: int = INVALID_PARAMS) -> None:
         super().__init__(message)
         self.message = message
@@ -81,7 +81,7 @@ class Refusal(Exception):
 
 
 @dataclass
-class Claim:
+class ClaimedCall:
     """One call by its name for ever; `number` is None where a sealed state says which it is."""
 
     call: ToolCall
@@ -94,47 +94,47 @@ class Claim:
 
 
 @dataclass
-class Desk:
+class ToolCallHandler:
     """What all clients of one gate share."""
 
     agent: Agent
     key: bytes
     wait: float = 60.0
     public_url: str = ""
-    numbers: Numbers = field(default_factory=Numbers)
+    numbers: CallCounter = field(default_factory=CallCounter)
     rejections: Rejections = field(default_factory=Rejections)
-    first_seen: FirstSeen = field(default_factory=FirstSeen)
+    first_seen: StoredDefinitionHistory = field(default_factory=StoredDefinitionHistory)
     waiting: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
 
-    async def answer(self, caller: Caller, params: Mapping[str, Any]) -> Object:
+    async def answer(self, caller: McpCaller, params: Mapping[str, Any]) -> Object:
         """The result. Raises Answer, Refusal, or Cancelled where nobody waits for one any more."""
-        tool, arguments = _wanted(params)
+        tool, arguments = _parse_call(params)
         try:
             found = await caller.find(fresh=False)
             if found is None or found.by_hint or found.spec.effect != "read":
                 found = await caller.find(fresh=True)
             if found is None:
-                raise Refusal(f"Unknown tool: {tool}")
+                raise CallRejected(f"Unknown tool: {tool}")
             claim = await self._claim(caller, found.spec, arguments, params)
             try:
                 return await self._settled(caller, found, claim)
             finally:
                 self._leave(claim, given=not caller.gave_up.is_set())
-        except (Lost, TimeoutError) as error:
-            raise Refusal(f"The MCP server is not there: {error}. Nothing was run.", INTERNAL_ERROR) from None
+        except (UpstreamLost, TimeoutError) as error:
+            raise CallRejected(f"The MCP server is not there: {error}. Nothing was run.", INTERNAL_ERROR) from None
         except Error as error:  # nothing was sent: what was is handled where it is
-            return said(f"{tool} was not run: {error.message}", failed=True)
+            return text_result(f"{tool} was not run: {error.message}", failed=True)
 
     # Which call it is
 
-    async def _claim(self, caller: Caller, spec: ToolSpec, args: Args, params: Mapping[str, Any]) -> Claim:
+    async def _claim(self, caller: McpCaller, spec: ToolSpec, args: Args, params: Mapping[str, Any]) -> ClaimedCall:
         data = canonical_args(args)
         state, carried = self._returned(caller, spec.name, data, params)
         name = self._name(spec, data, carried)
         await self._void_others(caller.run_id, spec.name, digest(data), name)
         if state is not None and state.call_id.rpartition(":")[0] == name:
             call = self._proposed(caller.run_id, spec.name, args, state.call_id, carried)
-            return Claim(call, name, None, carried, state.rounds)
+            return ClaimedCall(call, name, None, carried, state.rounds)
         if state is not None:
             await self._void(state.run_id, state.call_id, state.approval_id)
         number = self.numbers.take(caller.run_id, name)
@@ -143,11 +143,11 @@ class Desk:
         except InvalidRequest:
             self.numbers.leave(caller.run_id, name, number, over=False)
             raise
-        return Claim(call, name, number, carried)
+        return ClaimedCall(call, name, number, carried)
 
     def _returned(
-        self, caller: Caller, tool: str, data: bytes, params: Mapping[str, Any]
-    ) -> tuple[State | None, dict[str, Any]]:
+        self, caller: McpCaller, tool: str, data: bytes, params: Mapping[str, Any]
+    ) -> tuple[CallState | None, dict[str, Any]]:
         """What an input of the client says about approval is not even looked at."""
         sealed = params.get("requestState")
         if not is_sealed(sealed):
@@ -155,7 +155,7 @@ class Desk:
         try:
             state = unseal(str(sealed), self.key, run_id=caller.run_id, tool=tool, args=data)
         except InvalidRequest as error:
-            raise Refusal(error.message) from None
+            raise CallRejected(error.message) from None
         return state, state.carried
 
     def _name(self, spec: ToolSpec, data: bytes, carried: Mapping[str, Any]) -> str:
@@ -181,9 +181,9 @@ class Desk:
         name, _, number = call_id.rpartition(":")
         self.numbers.leave(run_id, name, int(number), over=True)
         with suppress(Error):  # it may be over already
-            await self.agent.lock.cancel(approval_id, VOID)
+            await self.agent.lock.cancel(approval_id, DEFINITION_CHANGED)
 
-    def _leave(self, claim: Claim, *, given: bool) -> None:
+    def _leave(self, claim: ClaimedCall, *, given: bool) -> None:
         """It is over when its end was given to the client: what nobody waited for any more is given to the next."""
         if claim.over and not given:
             self.numbers.meet(claim.call.run_id, claim.call.call_id)
@@ -196,11 +196,11 @@ class Desk:
 
     # Its way
 
-    async def _settled(self, caller: Caller, found: Found, claim: Claim) -> Object:
+    async def _settled(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object:
         """Looks at the tool again before each attempt, since people may have taken long."""
         deadline = asyncio.get_running_loop().time() + self.wait
         shown = False
-        now: Found | None = found
+        now: UpstreamTool | None = found
         while True:
             if now is None or now.spec.sha256 != found.spec.sha256:
                 return await self._changed(claim)
@@ -219,90 +219,92 @@ class Desk:
             await self._hold(caller, outcome, left)
             now = await caller.find(fresh=True)
 
-    async def _told(self, caller: Caller, found: Found, claim: Claim, outcome: Waiting, left: float) -> Object | None:
+    async def _told(
+        self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, outcome: Waiting, left: float
+    ) -> Object | None:
         """What goes back to the client although nothing is decided; None while its call is held."""
         self._note(claim, outcome)
         if caller.gave_up.is_set():
-            raise Cancelled
+            raise CallCancelled
         if self._asks(caller) and claim.number is not None:
             return self._input_required(claim, outcome.approval_id)
         return self._unsettled(caller, found, claim, outcome.approval_id) if left <= 0 else None
 
-    async def _show(self, caller: Caller, claim: Claim, approval_id: str) -> None:
+    async def _show(self, caller: McpCaller, claim: ClaimedCall, approval_id: str) -> None:
         if self._shows(caller):
             await caller.show(approval_id, self._words(claim), self._url(approval_id))
 
-    def _shows(self, caller: Caller) -> bool:
+    def _shows(self, caller: McpCaller) -> bool:
         return caller.can_open and bool(self.public_url) and not caller.is_modern
 
-    async def _attempt(self, caller: Caller, found: Found, claim: Claim) -> Object | Outcome:
+    async def _attempt(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object | Outcome:
         async def body(args: Args) -> object:
             claim.ran = caller.sent = True
             try:
                 reply = await found.run(args, claim.carried)
-            except Lost as error:
+            except UpstreamLost as error:
                 raise EffectUnknown(
                     f"The MCP server gave no answer to {claim.call.tool} ({error}). It may have run: look before you "
                     "call it again."
                 ) from None
             if isinstance(reply, JSONRPCError) or reply.result.get("isError") is True:
-                raise Failed(reply)
+                raise UpstreamToolFailed(reply)
             return reply.result
 
         try:
             done = await self.agent.attempt(claim.call, found.spec, body)
-        except Failed as error:
+        except UpstreamToolFailed as error:
             claim.over = True
-            raise Answer(error.reply) from None
+            raise UpstreamErrorReply(error.reply) from None
         except InvalidRequest:
             raise
         except Error as error:
             claim.over = claim.ran and not found.spec.idempotent
-            return said(_trouble(claim, error), failed=True)
-        if isinstance(done, Ran):
+            return text_result(_failure_message(claim, error), failed=True)
+        if isinstance(done, Executed):
             claim.over = found.spec.effect != "read" or self.numbers.has_met(claim.call.run_id, claim.call.call_id)
             return dict(done.result)
         return done
 
-    def _final(self, outcome: Outcome, found: Found, claim: Claim) -> Object:
+    def _final(self, outcome: Outcome, found: UpstreamTool, claim: ClaimedCall) -> Object:
         run_id, call_id = claim.call.run_id, claim.call.call_id
         met = claim.number is None or self.numbers.has_met(run_id, call_id)
         claim.over = bool(getattr(outcome, "approval_id", ""))
         earlier = isinstance(outcome, Finished) and not met
-        return result_of(outcome, claim.call.tool, has_shape=found.has_shape, earlier=earlier)
+        return outcome_result(outcome, claim.call.tool, has_shape=found.has_shape, earlier=earlier)
 
-    async def _changed(self, claim: Claim) -> Object:
+    async def _changed(self, claim: ClaimedCall) -> Object:
         known = self.waiting.pop((claim.call.run_id, claim.call.tool, digest(claim.call.args)), None)
         if known is not None:
             await self._void(claim.call.run_id, *known)
         words = "The server changed or removed this tool meanwhile. Nothing was run: look at it as it is now, then call"
-        return said(f"{words} it again.", failed=True)
+        return text_result(f"{words} it again.", failed=True)
 
     # Waiting
 
-    def _note(self, claim: Claim, outcome: Waiting) -> None:
+    def _note(self, claim: ClaimedCall, outcome: Waiting) -> None:
         self.numbers.meet(claim.call.run_id, claim.call.call_id)
         key = claim.call.run_id, claim.call.tool, digest(claim.call.args)
         self.waiting[key] = claim.call.call_id, outcome.approval_id
 
-    def _asks(self, caller: Caller) -> bool:
+    def _asks(self, caller: McpCaller) -> bool:
         return caller.is_modern and caller.can_open and bool(self.public_url)
 
-    def _input_required(self, claim: Claim, approval_id: str, *, rounds: int = 0) -> Object:
+    def _input_required(self, claim: ClaimedCall, approval_id: str, *, rounds: int = 0) -> Object:
         call = claim.call
-        state = State(approval_id, call.run_id, call.call_id, call.tool, digest(call.args), rounds, claim.carried)
+        state = CallState(approval_id, call.run_id, call.call_id, call.tool, digest(call.args), rounds, claim.carried)
         found: Object = {"resultType": "input_required", "requestState": seal(state, self.key)}
         if rounds:
             return found
         params = {"mode": "url", "message": self._words(claim), "url": self._url(approval_id)}
         return {**found, "inputRequests": {"interlock": {"method": "elicitation/create", "params": params}}}
 
-    def _unsettled(self, caller: Caller, found: Found, claim: Claim, approval_id: str) -> Object:
+    def _unsettled(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, approval_id: str) -> Object:
         if claim.number is None and self._asks(caller) and claim.rounds + 1 < MAX_ROUNDS:
             return self._input_required(claim, approval_id, rounds=claim.rounds + 1)
-        return pending(claim.call.tool, approval_id, self._place(approval_id), has_shape=found.has_shape)
+        return pending_result(claim.call.tool, approval_id, self._place(approval_id), has_shape=found.has_shape)
 
-    async def _hold(self, caller: Caller, outcome: Waiting, seconds: float) -> None:
+    async def _hold(self, caller: McpCaller, outcome: Waiting, seconds: float) -> None:
         """Until it is decided, the client gave up, or the time is over."""
         ticking = asyncio.create_task(self._tick(caller))
         giving_up = asyncio.create_task(caller.gave_up.wait())
@@ -316,19 +318,23 @@ class Desk:
                 task.cancel()
             await asyncio.gather(ticking, giving_up, deciding, return_exceptions=True)
         if caller.gave_up.is_set():
-            raise Cancelled
+            raise CallCancelled
         if self._shows(caller) and not isinstance(deciding.result(), Waiting):
             await caller.notify("notifications/elicitation/complete", {"elicitationId": outcome.approval_id})
 
-    async def _tick(self, caller: Caller) -> None:
+    async def _tick(self, caller: McpCaller) -> None:
         step = 0
         while caller.token is not None:
             step += 1
-            params = {"progressToken": caller.token, "progress": step * SMALL, "message": "Waiting for approval."}
+            params = {
+                "progressToken": caller.token,
+                "progress": step * PROGRESS_STEP,
+                "message": "Waiting for approval.",
+            }
             await caller.notify("notifications/progress", params)
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(PROGRESS_INTERVAL)
 
-    def _words(self, claim: Claim) -> str:
+    def _words(self, claim: ClaimedCall) -> str:
         return f"{claim.call.tool} needs the approval of a person. Decide there; what is answered here decides nothing."
 
     def _place(self, approval_id: str) -> str:
@@ -340,20 +346,20 @@ class Desk:
         return f"{self.public_url.rstrip('/')}/a/{approval_id}"
 
 
-def _wanted(params: Mapping[str, Any]) -> tuple[str, Args]:
+def _parse_call(params: Mapping[str, Any]) -> tuple[str, Args]:
     """Members that nobody was shown get to no server: some read `Arguments` as `arguments`."""
     if unknown := sorted(params.keys() - CALL_MEMBERS):
         known = ", ".join(sorted(CALL_MEMBERS))
-        raise Refusal(f"A call has no member {unknown[0][:60]!r}. Nothing was run: it may have {known}.")
+        raise CallRejected(f"A call has no member {unknown[0][:60]!r}. Nothing was run: it may have {known}.")
     tool, arguments = params.get("name"), params.get("arguments")
     if not isinstance(tool, str):
-        raise Refusal("A call names its tool.")
+        raise CallRejected("A call names its tool.")
     if arguments is not None and not isinstance(arguments, Mapping):
-        raise Refusal("The arguments of a call are an object.")
+        raise CallRejected("The arguments of a call are an object.")
     return tool, arguments or {}
 
 
-def _trouble(claim: Claim, error: Error) -> str:
+def _failure_message(claim: ClaimedCall, error: Error) -> str:
     """Before it was sent nothing ran; afterwards nobody can be sure, and that is what is said."""
     if isinstance(error, EffectUnknown):
         return error.message
@@ -365,41 +371,41 @@ def _trouble(claim: Claim, error: Error) -> str:
 
 
 MAX_ERROR = 2_000
-EARLIER = (
+EARLIER_RESULT_NOTE = (
     "This call ran before the gate was started again, and this is its result from then: nothing was run now. "
     "To run it once more, call it again."
 )
 
 
-def said(text: str, *, failed: bool, **meta: object) -> Object:
+def text_result(text: str, *, failed: bool, **meta: object) -> Object:
     found: Object = {"content": [{"type": "text", "text": text}], "isError": failed}
     return {**found, "_meta": {f"interlock/{key}": value for key, value in meta.items()}} if meta else found
 
 
-def pending(tool: str, approval_id: str, place: str, *, has_shape: bool) -> Object:
+def pending_result(tool: str, approval_id: str, place: str, *, has_shape: bool) -> Object:
     """No failure: who takes it for one gives up. Where a tool promises a shape, clients would refuse plain words."""
     text = (
         f"{tool} has not run yet: it waits for a person to approve it. {place} "
         "Once it is decided, call it again with the same arguments to get the result."
     )
-    return said(text, failed=has_shape, approval=approval_id, status="pending")
+    return text_result(text, failed=has_shape, approval=approval_id, status="pending")
 
 
-def result_of(outcome: Outcome, tool: str, *, has_shape: bool, earlier: bool) -> Object:
+def outcome_result(outcome: Outcome, tool: str, *, has_shape: bool, earlier: bool) -> Object:
     match outcome:
         case Finished("succeeded", Mapping() as result) if "content" in result:
-            return _noted(dict(result)) if earlier else dict(result)
+            return _with_earlier_note(dict(result)) if earlier else dict(result)
         case Finished("succeeded", result, _, approval_id):
-            return said(_text(result), failed=False, approval=approval_id)
+            return text_result(_text(result), failed=False, approval=approval_id)
         case Answered(message, approval_id):
-            return _answered(message, approval_id, has_shape=has_shape)
+            return _answer_result(message, approval_id, has_shape=has_shape)
         case Refused(_, status, approval_id):
             ids = {"approval": approval_id} if approval_id else {}
-            return said(_text(told(outcome, tool)), failed=True, **ids, status=status)
+            return text_result(_text(to_model_message(outcome, tool)), failed=True, **ids, status=status)
         case Finished(status, _, _, approval_id):
-            content = told(outcome, tool)
+            content = to_model_message(outcome, tool)
             words = content["error"] if isinstance(content, Mapping) else content
-            return said(_text(words), failed=True, approval=approval_id, status=status)
+            return text_result(_text(words), failed=True, approval=approval_id, status=status)
         case _:
             raise TypeError(f"There is nothing to tell of {outcome!r} yet.")
 
@@ -412,17 +418,17 @@ def error_text(result: Mapping[str, object]) -> str:
     return " ".join(filter(None, texts)).replace("\x00", "")[:MAX_ERROR] or "The server gave no reason."
 
 
-def _answered(message: object, approval_id: str, *, has_shape: bool) -> Object:
+def _answer_result(message: object, approval_id: str, *, has_shape: bool) -> Object:
     """An answer that is an object may stand for the result; else a promised shape is not there."""
     if has_shape and isinstance(message, Mapping):
-        return {**said(_text(message), failed=False, approval=approval_id), "structuredContent": dict(message)}
-    return said(_text(message), failed=has_shape, approval=approval_id, status="responded")
+        return {**text_result(_text(message), failed=False, approval=approval_id), "structuredContent": dict(message)}
+    return text_result(_text(message), failed=has_shape, approval=approval_id, status="responded")
 
 
-def _noted(result: Object) -> Object:
+def _with_earlier_note(result: Object) -> Object:
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
-    return {**result, "content": [*blocks, {"type": "text", "text": EARLIER}]}
+    return {**result, "content": [*blocks, {"type": "text", "text": EARLIER_RESULT_NOTE}]}
 
 
 def _text(value: object) -> str:

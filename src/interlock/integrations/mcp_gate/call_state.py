@@ -8,14 +8,14 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from interlock.core.canonical import canonical, digest, parse
+from interlock.core.canonical import canonical, digest, parse_json
 from interlock.core.errors import InvalidRequest
 
-MARK = "interlock1."
+STATE_PREFIX = "interlock1."
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CallState:
     """Goes to the client and comes back. `carried` is what the server below wants to have back with this call."""
 
     approval_id: str
@@ -26,36 +26,36 @@ class State:
     rounds: int = 0
     carried: dict[str, Any] = field(default_factory=dict)
 
-    def next(self) -> State:
+    def next(self) -> CallState:
         return replace(self, rounds=self.rounds + 1)
 
 
 def is_sealed(state: object) -> bool:
-    return isinstance(state, str) and state.startswith(MARK)
+    return isinstance(state, str) and state.startswith(STATE_PREFIX)
 
 
-def seal(state: State, key: bytes) -> str:
+def seal(state: CallState, key: bytes) -> str:
     data = canonical(asdict(state))
-    return f"{MARK}{_text(data)}.{_text(_sign(data, key))}"
+    return f"{STATE_PREFIX}{_encode_base64(data)}.{_encode_base64(_sign(data, key))}"
 
 
-def unseal(sealed: str, key: bytes, *, run_id: str, tool: str, args: bytes) -> State:
+def unseal(sealed: str, key: bytes, *, run_id: str, tool: str, args: bytes) -> CallState:
     """Raises InvalidRequest for one that is not of this gate, or belongs to another call."""
-    body, _, signature = sealed.removeprefix(MARK).partition(".")
+    body, _, signature = sealed.removeprefix(STATE_PREFIX).partition(".")
     try:
-        data = _bytes(body)
-        whole = hmac.compare_digest(_bytes(signature), _sign(data, key))
+        data = _decode_base64(body)
+        whole = hmac.compare_digest(_decode_base64(signature), _sign(data, key))
     except ValueError:
         whole = False
     if not whole:
         raise InvalidRequest("This requestState was not made by this gate. Nothing was run: call without it.")
-    state = State(**parse(data))  # type: ignore[arg-type]  # what was sealed is what was made here
+    state = CallState(**parse_json(data))  # type: ignore[arg-type]  # what was sealed is what was made here
     if (state.run_id, state.tool, state.args_sha256) != (run_id, tool, digest(args)):
         raise InvalidRequest("This requestState belongs to another call. Nothing was run: call without it.")
     return state
 
 
-class Numbers:
+class CallCounter:
     """The same call again is a new one as soon as the last one was answered for good; until then it is that one."""
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ def _sign(data: bytes, key: bytes) -> bytes:
     return hmac.new(key, b"mcp gate state\x00" + data, "sha256").digest()
 
 
-def _text(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _bytes(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     return base64.b64decode(text.encode("ascii", "replace") + b"=" * (-len(text) % 4), b"-_", validate=True)

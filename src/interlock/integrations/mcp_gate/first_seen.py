@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
-from interlock.chat.mcp.definition import Definitions, identity
+from interlock.chat.mcp.definition import DefinitionHistory, tool_identity
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Error
-from interlock.core.ports import Records, Shelf
+from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
 KIND = "mcp_tool"
 MAX_KEPT = 20  # definitions of one tool
 
 
-class FirstSeen:
+class StoredDefinitionHistory:
     """Without records, over a server, it is known only as long as the gate runs."""
 
-    def __init__(self, records: Records | None = None) -> None:
+    def __init__(self, records: ToolItemStore | None = None) -> None:
         self._records = records
-        self._definitions = Definitions()
+        self._definitions = DefinitionHistory()
 
     async def settled(self, spec: ToolSpec) -> ToolSpec:
         """The tool, and no read where it is defined otherwise than it was."""
@@ -35,11 +35,11 @@ class FirstSeen:
                 await self._kept(spec, accept=True)
 
     async def _kept(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
-        tool, definition = identity(spec)
+        tool, definition = tool_identity(spec)
         if self._records is None:
             return [definition]
 
-        def step(shelf: Shelf) -> object:
+        def step(shelf: ToolItemTransaction) -> object:
             found = shelf.get(KIND, tool)
             known = list(cast(Sequence[str], found.body["definitions"])) if found is not None else []
             if definition not in known and (accept or not known):

@@ -22,12 +22,12 @@ from interlock.core.call import Args
 
 Reply = JSONRPCResponse | JSONRPCError
 Object = dict[str, Any]
-MINE = ("name", "arguments", "requestState", "inputResponses")  # of a call; all else goes on as it came
-OURS = "interlock-"  # begins the id of each request that the gate makes itself
+GATE_PARAMS = ("name", "arguments", "requestState", "inputResponses")  # of a call; all else goes on as it came
+GATE_ID_PREFIX = "interlock-"  # begins the id of each request that the gate makes itself
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-ENVELOPE = (types.PROTOCOL_VERSION_META_KEY, types.CLIENT_CAPABILITIES_META_KEY, types.CLIENT_INFO_META_KEY)
-LISTS = {
+ENVELOPE_KEYS = (types.PROTOCOL_VERSION_META_KEY, types.CLIENT_CAPABILITIES_META_KEY, types.CLIENT_INFO_META_KEY)
+LIST_METHODS = {
     "tools/list": "tools",
     "prompts/list": "prompts",
     "resources/list": "resources",
@@ -35,25 +35,25 @@ LISTS = {
 }
 
 
-def request(request_id: types.RequestId, method: str, params: Object | None = None) -> JSONRPCRequest:
+def make_request(request_id: types.RequestId, method: str, params: Object | None = None) -> JSONRPCRequest:
     more = {} if params is None else {"params": params}  # what is not set is not sent
     return JSONRPCRequest(jsonrpc="2.0", id=request_id, method=method, **more)
 
 
-def notice(method: str, params: Object | None = None) -> JSONRPCNotification:
+def make_notification(method: str, params: Object | None = None) -> JSONRPCNotification:
     return JSONRPCNotification(jsonrpc="2.0", method=method, **({} if params is None else {"params": params}))
 
 
-def result(request_id: types.RequestId, value: Object) -> JSONRPCResponse:
+def make_result(request_id: types.RequestId, value: Object) -> JSONRPCResponse:
     return JSONRPCResponse(jsonrpc="2.0", id=request_id, result=value)
 
 
-def error(request_id: types.RequestId | None, code: int, message: str, **more: object) -> JSONRPCError:
+def make_error(request_id: types.RequestId | None, code: int, message: str, **more: object) -> JSONRPCError:
     """`data` may say more; what is not set is not sent."""
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message, **more))
 
 
-def meta_of(message: JSONRPCMessage) -> Mapping[str, Any]:
+def read_meta(message: JSONRPCMessage) -> Mapping[str, Any]:
     params = getattr(message, "params", None) or {}
     meta = params.get("_meta")
     return meta if isinstance(meta, Mapping) else {}
@@ -61,25 +61,25 @@ def meta_of(message: JSONRPCMessage) -> Mapping[str, Any]:
 
 def is_modern(message: JSONRPCMessage) -> bool:
     """Since 2026-07-28 each request carries its version; before, one handshake was for all."""
-    return types.PROTOCOL_VERSION_META_KEY in meta_of(message)
+    return types.PROTOCOL_VERSION_META_KEY in read_meta(message)
 
 
-def envelope_of(message: JSONRPCMessage) -> Object:
+def copy_envelope(message: JSONRPCMessage) -> Object:
     """What a request of the gate's own has to carry, so that the server takes it for one of this client."""
-    kept = {key: value for key, value in meta_of(message).items() if key in ENVELOPE}
+    kept = {key: value for key, value in read_meta(message).items() if key in ENVELOPE_KEYS}
     return {"_meta": kept} if kept else {}
 
 
 def progress_token(message: JSONRPCMessage) -> types.ProgressToken | None:
-    token = meta_of(message).get("progressToken")
+    token = read_meta(message).get("progressToken")
     return token if isinstance(token, str | int) and not isinstance(token, bool) else None
 
 
-def headers_of(message: JSONRPCMessage, negotiated: str, schema: object = None) -> dict[str, str]:
+def make_headers(message: JSONRPCMessage, negotiated: str, schema: object = None) -> dict[str, str]:
     """What a server at an address wants to read without opening the frame."""
     if not isinstance(message, JSONRPCRequest | JSONRPCNotification):
         return {}
-    version = meta_of(message).get(types.PROTOCOL_VERSION_META_KEY)
+    version = read_meta(message).get(types.PROTOCOL_VERSION_META_KEY)
     if not isinstance(version, str):
         known = negotiated if message.method != "initialize" else ""
         return {MCP_PROTOCOL_VERSION_HEADER: known} if known else {}
@@ -94,10 +94,10 @@ def headers_of(message: JSONRPCMessage, negotiated: str, schema: object = None) 
     return headers
 
 
-def called(asked: JSONRPCRequest, tool: str, args: Args, carried: Mapping[str, Any]) -> JSONRPCRequest:
+def make_upstream_call(asked: JSONRPCRequest, tool: str, args: Args, carried: Mapping[str, Any]) -> JSONRPCRequest:
     """The call as it goes to the server: with the arguments that were approved, under the server's own name."""
     given = asked.params or {}
-    params: Object = {"name": tool, **{key: value for key, value in given.items() if key not in MINE}, **carried}
+    params: Object = {"name": tool, **{key: value for key, value in given.items() if key not in GATE_PARAMS}, **carried}
     if args or "arguments" in given:
         params["arguments"] = dict(args)
     return asked.model_copy(update={"params": params})

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, RequestId
 
 from interlock.core.errors import Misconfigured
-from interlock.integrations.mcp_gate.call import Desk
-from interlock.integrations.mcp_gate.first_seen import FirstSeen
-from interlock.integrations.mcp_gate.frames import error
-from interlock.integrations.mcp_gate.http import PATH, Door, HttpGate
-from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, frame_of
-from interlock.integrations.mcp_gate.session import Session, Tell, Unanswered
-from interlock.integrations.mcp_gate.tools import Offer
+from interlock.integrations.mcp_gate.call import ToolCallHandler
+from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
+from interlock.integrations.mcp_gate.frames import make_error
+from interlock.integrations.mcp_gate.http import PATH, HttpAccess, HttpGate
+from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, read_frame_async
+from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame
+from interlock.integrations.mcp_gate.tools import UpstreamOptions
 from interlock.sdk.agent import Agent
 
-__all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]
+__all__ = ["PATH", "HttpAccess", "McpGate", "UpstreamOptions", "WaitOptions", "mcp_gate"]
 MAX_LINE = 16 * 1024 * 1024  # bytes of a frame
 
 
 @dataclass(frozen=True)
-class Waits:
+class WaitOptions:
     """`wait` are the seconds that a call is held; `public_url` is where people find the page of an approval."""
 
     wait: float = 60.0
@@ -36,20 +36,20 @@ class Waits:
 class McpGate:
     """`run_id` is the run of this process: the same calls again are told apart within it."""
 
-    desk: Desk
-    offer: Offer
+    desk: ToolCallHandler
+    offer: UpstreamOptions
     run_id: str
     one_run: bool = False
 
     async def over_stdio(self, say: Callable[[str], None], stop: asyncio.Event) -> bool:
         """Until the client goes, the server does, or it is stopped; False if it was the server."""
-        reader, send = await _stdio()
+        reader, send = await _open_stdio()
 
         async def tell(message: JSONRPCMessage, _: RequestId | None) -> None:
             await send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
-        session = Session(self.desk, self.offer, self.run_id, tell)
-        hearing = asyncio.create_task(hear(reader, session, self.desk.rejections))
+        session = GateSession(self.desk, self.offer, self.run_id, tell)
+        hearing = asyncio.create_task(read_frames(reader, session, self.desk.rejections))
         others = [asyncio.create_task(event.wait()) for event in (session.ended, stop)]
         try:
             await asyncio.wait([hearing, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -69,19 +69,19 @@ class McpGate:
         finished = not self.desk.waiting
         await asyncio.to_thread(lambda: self.desk.agent.lock.close(finished=finished))
 
-    def over_http(self, door: Door) -> HttpGate:
+    def over_http(self, door: HttpAccess) -> HttpGate:
         """Each HTTP session is a run of its own, unless one was named for all."""
 
-        def opened(name: str, tell: Tell, unanswered: Unanswered | None) -> Session:
+        def opened(name: str, tell: SendFrame, unanswered: EndUnanswered | None) -> GateSession:
             run_id = f"{self.run_id}:{name[:16]}" if name and not self.one_run else self.run_id
-            return Session(self.desk, self.offer, run_id, tell, unanswered)
+            return GateSession(self.desk, self.offer, run_id, tell, unanswered)
 
         return HttpGate(opened, door, self.desk.rejections)
 
 
 @asynccontextmanager
 async def mcp_gate(
-    agent: Agent, offer: Offer, waits: Waits, run_id: str = "", log: Callable[[str], None] | None = None
+    agent: Agent, offer: UpstreamOptions, waits: WaitOptions, run_id: str = "", log: Callable[[str], None] | None = None
 ) -> AsyncIterator[McpGate]:
     """Opens the queue; what still waits when this ends is taken up by the next start of the same agent.
 
@@ -95,8 +95,8 @@ async def mcp_gate(
     lock = agent.lock
     live = await asyncio.to_thread(lock.open)
     key = await live.side.number_key()
-    first_seen = FirstSeen(live.side.records())
-    desk = Desk(agent, key, waits.wait, waits.public_url, rejections=Rejections(log), first_seen=first_seen)
+    first_seen = StoredDefinitionHistory(live.side.records())
+    desk = ToolCallHandler(agent, key, waits.wait, waits.public_url, rejections=Rejections(log), first_seen=first_seen)
     gate = McpGate(desk, offer, run_id or live.run_id, bool(run_id))
     try:
         yield gate
@@ -104,31 +104,31 @@ async def mcp_gate(
         await gate.leave()
 
 
-async def hear(reader: asyncio.StreamReader, session: Session, rejections: Rejections) -> None:
+async def read_frames(reader: asyncio.StreamReader, session: GateSession, rejections: Rejections) -> None:
     """Hands on what the client sends, a frame a line, until it is gone."""
-    while line := await _line(reader, session):
+    while line := await _read_line(reader, session):
         if not line.strip():
             continue
         try:
-            message = await frame_of(line, MAX_LINE)
+            message = await read_frame_async(line, MAX_LINE)
         except BadFrame as bad:
             rejections.count(bad)
-            await session.tell(error(bad.request_id, bad.code, bad.message), None)
+            await session.tell(make_error(bad.request_id, bad.code, bad.message), None)
             continue
         await session.hear(message)
 
 
-async def _line(reader: asyncio.StreamReader, session: Session) -> bytes:
+async def _read_line(reader: asyncio.StreamReader, session: GateSession) -> bytes:
     """Empty at the end. Where a frame is too long nobody knows where the next begins: that is the end too."""
     try:
         return await reader.readline()
     except ValueError:
         words = f"A frame takes at most {MAX_LINE:,} bytes. Nothing after it is read."
-        await session.tell(error(None, INVALID_REQUEST, words), None)
+        await session.tell(make_error(None, INVALID_REQUEST, words), None)
         return b""
 
 
-async def _stdio() -> tuple[asyncio.StreamReader, Callable[[bytes], Awaitable[None]]]:
+async def _open_stdio() -> tuple[asyncio.StreamReader, Callable[[bytes], Awaitable[None]]]:
     """The wire alone has the standard streams from here on: what else is printed goes to standard error."""
     loop = asyncio.get_running_loop()
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")

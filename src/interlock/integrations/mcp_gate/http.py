@@ -19,38 +19,40 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from interlock.integrations.mcp_gate.frames import error
-from interlock.integrations.mcp_gate.http_exchange import Exchanges, body_of, plain
-from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, frame_of
-from interlock.integrations.mcp_gate.session import Session, Tell, Unanswered
+from interlock.integrations.mcp_gate.frames import make_error
+from interlock.integrations.mcp_gate.http_exchange import Exchanges, read_body, send_response
+from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, read_frame_async
+from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame
 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024
 MAX_SESSIONS = 1_000
 MAX_KEPT = 200  # frames of a session
 MAX_KEPT_BYTES = 4 * 1024 * 1024
-RETRY = 500  # milliseconds
-IDLE = 30 * 60.0  # seconds
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
+SSE_RETRY = 500  # milliseconds
+IDLE_TIMEOUT = 30 * 60.0  # seconds
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-Open = Callable[[str, Tell, Unanswered | None], Session]  # the first is the id of an HTTP session, or empty
+OpenSession = Callable[
+    [str, SendFrame, EndUnanswered | None], GateSession
+]  # the first is the id of an HTTP session, or empty
 
 
-class Streams(Protocol):
+class FrameStream(Protocol):
     """What a transport of the SDK gives."""
 
     async def send(self, message: SessionMessage) -> None: ...
 
 
 @dataclass(frozen=True)
-class Door:
+class HttpAccess:
     """Who may come in. Without a token only programs of this machine can, and no page that a browser shows."""
 
     token: str = ""
-    hosts: tuple[str, ...] = LOCAL
+    hosts: tuple[str, ...] = LOCAL_HOSTS
 
     def refuses(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         if self.token:
@@ -65,7 +67,7 @@ class Door:
         return None
 
 
-class Kept:
+class ReplayBuffer:
     """The last frames of one session, so that a client whose connection broke can go on where it was."""
 
     def __init__(self) -> None:
@@ -96,22 +98,22 @@ class Kept:
 
 
 @dataclass
-class Client:
+class HttpSession:
     """An HTTP session: how frames come in, and where they go."""
 
     transport: StreamableHTTPServerTransport
     task: asyncio.Task[None] | None = None
-    session: Session | None = None
+    session: GateSession | None = None
 
 
 class HttpGate:
     """An ASGI application at /mcp."""
 
-    def __init__(self, opened: Open, door: Door, rejections: Rejections) -> None:
+    def __init__(self, opened: OpenSession, door: HttpAccess, rejections: Rejections) -> None:
         self._open = opened
         self._door = door
         self._rejections = rejections
-        self._sessions: dict[str, Client] = {}
+        self._sessions: dict[str, HttpSession] = {}
         self._exchanges = Exchanges(lambda tell: opened("", tell, None), rejections)
         self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
@@ -119,7 +121,7 @@ class HttpGate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope.get("headers", ())}
         refused = (404, "Not Found") if scope.get("path", "").rstrip("/") != PATH else self._door.refuses(headers)
         if refused is not None:
-            await plain(send, *refused, {"www-authenticate": "Bearer"} if refused[0] == 401 else {})
+            await send_response(send, *refused, {"www-authenticate": "Bearer"} if refused[0] == 401 else {})
             return
         await self._limited(scope, receive, send)
 
@@ -142,7 +144,7 @@ class HttpGate:
             await _refuse(send, 404, "Session not found")
             return
         try:
-            again = await _checked(client, receive) if scope["method"] == "POST" else receive
+            again = await _check_frame(client, receive) if scope["method"] == "POST" else receive
         except BadFrame as bad:
             self._rejections.count(bad)
             await _refuse(send, 400, bad.message, bad)
@@ -158,10 +160,12 @@ class HttpGate:
             await _refuse(send, 503, "Too many open sessions")
             return
         name = uuid.uuid4().hex
-        kept: Any = Kept()
-        transport = StreamableHTTPServerTransport(name, event_store=kept, retry_interval=RETRY, idle_timeout=IDLE)
+        kept: Any = ReplayBuffer()
+        transport = StreamableHTTPServerTransport(
+            name, event_store=kept, retry_interval=SSE_RETRY, idle_timeout=IDLE_TIMEOUT
+        )
         ready = asyncio.Event()
-        client = self._sessions[name] = Client(transport)
+        client = self._sessions[name] = HttpSession(transport)
         client.task = asyncio.create_task(self._run(name, client, ready), name=f"mcp session {name[:8]}")
         statuses: list[int] = []
 
@@ -179,19 +183,19 @@ class HttpGate:
                 with anyio.CancelScope(shield=True):
                     await transport.terminate()
 
-    async def _run(self, name: str, client: Client, ready: asyncio.Event) -> None:
+    async def _run(self, name: str, client: HttpSession, ready: asyncio.Event) -> None:
         transport = client.transport
         ways: dict[RequestId, Callable[[], Awaitable[None]]] = {}
         try:
             async with transport.connect() as (read, write):
-                session = client.session = self._open(name, _teller(write), _ender(ways))
+                session = client.session = self._open(name, _make_sender(write), _make_stream_end(ways))
                 watching = asyncio.create_task(_end_with(session, transport))
                 ready.set()
                 try:
                     with transport.idle_scope or anyio.CancelScope(), suppress(anyio.ClosedResourceError):
                         async for item in read:
                             if isinstance(item, SessionMessage):
-                                _note(ways, item)
+                                _remember_stream_end(ways, item)
                                 await session.hear(item.message)
                 finally:
                     watching.cancel()
@@ -204,9 +208,9 @@ class HttpGate:
                 await transport.terminate()
 
 
-async def _checked(client: Client | None, receive: Receive) -> Receive:
+async def _check_frame(client: HttpSession | None, receive: Receive) -> Receive:
     """What the transport is given is what was read here. Raises BadFrame, before it knows of the request."""
-    message = await frame_of(await body_of(receive), MAX_BODY)
+    message = await read_frame_async(await read_body(receive), MAX_BODY)
     wrong = client.session.problem_of(message) if client is not None and client.session is not None else None
     if wrong is not None and wrong.code == INVALID_REQUEST:  # others are answered on the stream of their request
         raise wrong
@@ -219,7 +223,7 @@ async def _checked(client: Client | None, receive: Receive) -> Receive:
     return again
 
 
-def _teller(write: Streams) -> Tell:
+def _make_sender(write: FrameStream) -> SendFrame:
     async def tell(message: JSONRPCMessage, related: RequestId | None) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await write.send(SessionMessage(message, ServerMessageMetadata(related_request_id=related)))
@@ -227,14 +231,14 @@ def _teller(write: Streams) -> Tell:
     return tell
 
 
-def _note(ways: dict[RequestId, Callable[[], Awaitable[None]]], item: SessionMessage) -> None:
+def _remember_stream_end(ways: dict[RequestId, Callable[[], Awaitable[None]]], item: SessionMessage) -> None:
     """How the stream of a request ends that gets no answer."""
     end = item.metadata.on_request_unanswered if isinstance(item.metadata, ServerMessageMetadata) else None
     if isinstance(item.message, JSONRPCRequest) and end is not None:
         ways[item.message.id] = end
 
 
-def _ender(ways: dict[RequestId, Callable[[], Awaitable[None]]]) -> Unanswered:
+def _make_stream_end(ways: dict[RequestId, Callable[[], Awaitable[None]]]) -> EndUnanswered:
     async def unanswered(request_id: RequestId) -> None:
         if end := ways.pop(request_id, None):
             await end()
@@ -242,16 +246,18 @@ def _ender(ways: dict[RequestId, Callable[[], Awaitable[None]]]) -> Unanswered:
     return unanswered
 
 
-async def _end_with(session: Session, transport: StreamableHTTPServerTransport) -> None:
+async def _end_with(session: GateSession, transport: StreamableHTTPServerTransport) -> None:
     """A server that is gone takes its session with it: the client has to begin a new one, with a new server."""
     await session.ended.wait()
     await transport.terminate()
 
 
 async def _refuse(send: Send, status: int, message: str, bad: BadFrame | None = None) -> None:
-    told = error(bad.request_id, bad.code, message) if bad is not None else error(None, INVALID_REQUEST, message)
+    told = (
+        make_error(bad.request_id, bad.code, message) if bad is not None else make_error(None, INVALID_REQUEST, message)
+    )
     body = told.model_dump_json(exclude_unset=True)
-    await plain(send, status, body, {"content-type": "application/json"})
+    await send_response(send, status, body, {"content-type": "application/json"})
 
 
 def _host(value: str) -> str:

@@ -24,10 +24,10 @@ from mcp_types import (
 from mcp_types.methods import CLIENT_NOTIFICATIONS, CLIENT_REQUESTS
 from pydantic import BaseModel, ValidationError
 
-from interlock.core.canonical import parse
+from interlock.core.canonical import parse_json
 from interlock.core.errors import InvalidRequest
 
-LARGE = 64 * 1024  # bytes
+OFFLOAD_BYTES = 64 * 1024  # bytes
 MAX_REMEMBERED = 1_000  # ids that may still be answered
 MAX_ID = 200  # characters
 MAX_NUMBER = 2**53 - 1  # servers in JavaScript take a larger one for its neighbour
@@ -65,9 +65,9 @@ class Rejections:
             self._write(f"A frame of the client got to no server ({count:,} so far): {reason}.")
 
 
-async def frame_of(data: bytes, most: int) -> JSONRPCMessage:
+async def read_frame_async(data: bytes, most: int) -> JSONRPCMessage:
     """As `read_frame`; a large one in another thread, so that others go on meanwhile."""
-    if len(data) <= LARGE:
+    if len(data) <= OFFLOAD_BYTES:
         return read_frame(data, most)
     return await asyncio.to_thread(read_frame, data, most)
 
@@ -100,12 +100,12 @@ def is_proper_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
 
 
-def folded_id(value: RequestId) -> str:
+def normalize_id(value: RequestId) -> str:
     """Servers and transports that take "1" and 1 for the same must not get both at once."""
     return str(value)
 
 
-def remember(ids: dict[RequestId, None], request_id: RequestId) -> None:
+def remember_id(ids: dict[RequestId, None], request_id: RequestId) -> None:
     """The newest; whoever is silent for so long is not waited for."""
     ids[request_id] = None
     if len(ids) > MAX_REMEMBERED:
@@ -114,7 +114,7 @@ def remember(ids: dict[RequestId, None], request_id: RequestId) -> None:
 
 def _object(data: bytes, most: int) -> dict[str, Any]:
     try:
-        frame = parse(data, most)
+        frame = parse_json(data, most)
     except InvalidRequest as error:
         if _is_json(data):
             raise BadFrame(f"This frame can be read in two ways, or is too large: {error.message}") from None

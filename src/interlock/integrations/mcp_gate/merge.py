@@ -12,15 +12,29 @@ from mcp_types import METHOD_NOT_FOUND, JSONRPCError, JSONRPCNotification, JSONR
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from interlock.chat.mcp.definition import tool_name
-from interlock.integrations.mcp_gate.frames import LISTS, Object, Reply, envelope_of, error, is_modern, result
-from interlock.integrations.mcp_gate.upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.frames import (
+    LIST_METHODS,
+    Object,
+    Reply,
+    copy_envelope,
+    is_modern,
+    make_error,
+    make_result,
+)
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
-Listed = list[tuple[Upstream, Mapping[str, Any]]]
-REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")  # in 2026-07-28
-FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what a list of 2026-07-28 says of itself
+ListedItems = list[tuple[Upstream, Mapping[str, Any]]]
+REMOVED_METHODS = (
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+)  # in 2026-07-28
+UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what a list of 2026-07-28 says of itself
 
 
-class Merged:
+class MergedUpstreams:
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
         self._upstreams = upstreams
         self._prompts: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
@@ -31,21 +45,21 @@ class Merged:
     async def answer(self, asked: JSONRPCRequest) -> Reply:
         """Raises Lost where no server is left that could answer."""
         match asked.method:
-            case method if method in REMOVED and is_modern(asked):
-                return error(asked.id, METHOD_NOT_FOUND, "Method not found")
+            case method if method in REMOVED_METHODS and is_modern(asked):
+                return make_error(asked.id, METHOD_NOT_FOUND, "Method not found")
             case "initialize" | "server/discover":
                 return await self._greeted(asked)
             case "ping":
-                return result(asked.id, {})
-            case method if method in LISTS:
-                return await self._joined(asked, LISTS[method])
+                return make_result(asked.id, {})
+            case method if method in LIST_METHODS:
+                return await self._joined(asked, LIST_METHODS[method])
             case "logging/setLevel" | "subscriptions/listen":
                 return (await self._asked_all(asked))[0][1]
             case _:
                 return await self._routed(asked)
 
     async def tools(self, envelope: Object) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
-        return exposed(await self._listed("tools/list", "tools", envelope))
+        return expose_names(await self._listed("tools/list", "tools", envelope))
 
     # Requests of servers to the client: two may have the same id
 
@@ -72,39 +86,39 @@ class Merged:
         good = [(up, reply.result) for up, reply in replies if isinstance(reply, JSONRPCResponse)]
         bad = [reply for _, reply in replies if isinstance(reply, JSONRPCError)]
         if not good or (bad and asked.method == "server/discover"):
-            _keep_open(replies)
+            _mark_old_protocol(replies)
             return bad[0]
         found: Object = {}
         for upstream, each in good:
             upstream.version = str(each.get("protocolVersion", ""))
-            found = _together(found, each)
+            found = _merge_capabilities(found, each)
         words = [f"{up.name}: {each['instructions']}" for up, each in good if each.get("instructions")]
         found |= {"instructions": "\n\n".join(words)} if words else {}
         if asked.method == "initialize":
-            found["protocolVersion"] = _oldest([up.version for up, _ in good])
+            found["protocolVersion"] = _oldest_version([up.version for up, _ in good])
             found["serverInfo"] = {"name": "interlock-mcp-gate", "version": "1"}
         else:
             versions = [set(each.get("supportedVersions") or ()) for _, each in good]
             found["supportedVersions"] = sorted(set.intersection(*versions))
-        return result(asked.id, found)
+        return make_result(asked.id, found)
 
     async def _asked_all(self, asked: JSONRPCRequest) -> list[tuple[Upstream, Reply]]:
         there = [each for each in self._upstreams if not each.is_gone]
         answers = await asyncio.gather(*(each.ask(asked) for each in there), return_exceptions=True)
         found = [(each, got) for each, got in zip(there, answers, strict=True) if not isinstance(got, BaseException)]
         for got in answers:
-            if isinstance(got, BaseException) and not isinstance(got, Lost):
+            if isinstance(got, BaseException) and not isinstance(got, UpstreamLost):
                 raise got
         if not found:
-            raise Lost("; ".join(f"{each.name}: {each.why}" for each in self._upstreams))
+            raise UpstreamLost("; ".join(f"{each.name}: {each.why}" for each in self._upstreams))
         return found
 
     # Lists
 
     async def _joined(self, asked: JSONRPCRequest, key: str) -> Reply:
-        listed = await self._listed(asked.method, key, envelope_of(asked))
+        listed = await self._listed(asked.method, key, copy_envelope(asked))
         if key in ("tools", "prompts"):
-            known = exposed(listed)
+            known = expose_names(listed)
             items = [{**item, "name": name} for name, (_, item) in known.items()]
             self._prompts = known if key == "prompts" else self._prompts
         else:
@@ -112,9 +126,9 @@ class Merged:
             for upstream, item in reversed(listed):  # of two with one address the first counts
                 self._resources[str(item.get(uri))] = upstream
             items = list({str(item.get(uri)): dict(item) for _, item in reversed(listed)}.values())[::-1]
-        return result(asked.id, {key: items, **(FRESH if is_modern(asked) else {})})
+        return make_result(asked.id, {key: items, **(UNCACHED if is_modern(asked) else {})})
 
-    async def _listed(self, method: str, key: str, envelope: Object) -> Listed:
+    async def _listed(self, method: str, key: str, envelope: Object) -> ListedItems:
         """A server that has none of a kind, or is gone, has an empty list."""
         there = [each for each in self._upstreams if not each.is_gone]
         lists = await asyncio.gather(*(each.listed(method, key, envelope) for each in there), return_exceptions=True)
@@ -140,7 +154,7 @@ class Merged:
                     return reply
                 errors.append(reply)
         told = [each for each in errors if each.error.code != METHOD_NOT_FOUND]
-        return told[0] if told else error(asked.id, METHOD_NOT_FOUND, "Method not found")
+        return told[0] if told else make_error(asked.id, METHOD_NOT_FOUND, "Method not found")
 
     async def _target(self, asked: JSONRPCRequest) -> tuple[Upstream, JSONRPCRequest] | None:
         """Whom it is about; None where that is not known, so that each is asked in turn."""
@@ -154,7 +168,7 @@ class Merged:
         if not isinstance(name, str) or asked.method not in ("prompts/get", "completion/complete"):
             return None
         if name not in self._prompts:
-            self._prompts = exposed(await self._listed("prompts/list", "prompts", envelope_of(asked)))
+            self._prompts = expose_names(await self._listed("prompts/list", "prompts", copy_envelope(asked)))
         if name not in self._prompts:
             return None
         upstream, prompt = self._prompts[name]
@@ -163,8 +177,8 @@ class Merged:
         return upstream, asked.model_copy(update={"params": changed})
 
 
-def renamed(
-    merged: Merged, upstream: Upstream, message: JSONRPCRequest | JSONRPCNotification
+def rename_request(
+    merged: MergedUpstreams, upstream: Upstream, message: JSONRPCRequest | JSONRPCNotification
 ) -> JSONRPCRequest | JSONRPCNotification:
     """A request of a server under an id that no other server's has; and what it says of it later."""
     if isinstance(message, JSONRPCRequest):
@@ -174,14 +188,14 @@ def renamed(
     return message.model_copy(update={"params": {**(message.params or {}), "requestId": name}}) if name else message
 
 
-def _keep_open(replies: Sequence[tuple[Upstream, Reply]]) -> None:
+def _mark_old_protocol(replies: Sequence[tuple[Upstream, Reply]]) -> None:
     """A server that does not know the newer revision can be spoken to in an older one as it is."""
     for upstream, reply in replies:
         if isinstance(reply, JSONRPCError):
             upstream.is_modern = False
 
 
-def exposed(listed: Listed) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
+def expose_names(listed: ListedItems) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
     """Names stay as they are; only those that two servers have get the server's name before them."""
     counts = Counter(str(item.get("name")) for _, item in listed)
     found: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
@@ -192,13 +206,13 @@ def exposed(listed: Listed) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
     return found
 
 
-def _together(one: Object, other: Mapping[str, Any]) -> Object:
+def _merge_capabilities(one: Object, other: Mapping[str, Any]) -> Object:
     """What either can do, both together can."""
     joined = dict(one)
     for key, value in other.items():
         known = joined.get(key)
         if isinstance(known, Mapping) and isinstance(value, Mapping):
-            joined[key] = _together(dict(known), value)
+            joined[key] = _merge_capabilities(dict(known), value)
         elif isinstance(known, bool) and isinstance(value, bool):
             joined[key] = known or value
         else:
@@ -206,6 +220,6 @@ def _together(one: Object, other: Mapping[str, Any]) -> Object:
     return joined
 
 
-def _oldest(versions: Sequence[str]) -> str:
+def _oldest_version(versions: Sequence[str]) -> str:
     known = [version for version in KNOWN_PROTOCOL_VERSIONS if version in versions]
     return known[0] if known else versions[0]

@@ -23,38 +23,51 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.integrations.mcp_gate.call import Answer, Cancelled, Desk, Found, Refusal
+from interlock.integrations.mcp_gate.call import (
+    CallCancelled,
+    CallRejected,
+    ToolCallHandler,
+    UpstreamErrorReply,
+    UpstreamTool,
+)
 from interlock.integrations.mcp_gate.frames import (
+    GATE_ID_PREFIX,
     LOG_LEVEL,
-    OURS,
     SUBSCRIPTION,
     Object,
     Reply,
-    error,
     is_modern,
-    meta_of,
-    notice,
+    make_error,
+    make_notification,
+    make_request,
+    make_result,
     progress_token,
-    request,
-    result,
+    read_meta,
 )
-from interlock.integrations.mcp_gate.inbound import METHODS, NOTIFICATIONS, BadFrame, folded_id, is_proper_id, remember
-from interlock.integrations.mcp_gate.merge import Merged, renamed
-from interlock.integrations.mcp_gate.tools import Offer, Tools
-from interlock.integrations.mcp_gate.upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.inbound import (
+    METHODS,
+    NOTIFICATIONS,
+    BadFrame,
+    is_proper_id,
+    normalize_id,
+    remember_id,
+)
+from interlock.integrations.mcp_gate.merge import MergedUpstreams, rename_request
+from interlock.integrations.mcp_gate.tools import UpstreamOptions, UpstreamTools
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
-GRACE = 10.0  # seconds that a call which runs gets to end when its client is gone
-CANCELLED = 5.0  # and when its client wants no answer any more
+CLOSE_GRACE = 10.0  # seconds that a call which runs gets to end when its client is gone
+CANCEL_GRACE = 5.0  # and when its client wants no answer any more
 
-Tell = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a frame, and the request that it belongs to
-Unanswered = Callable[[RequestId], Awaitable[None]]
+SendFrame = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a frame, and the request that it belongs to
+EndUnanswered = Callable[[RequestId], Awaitable[None]]
 
 
 @dataclass
-class Calling:
+class ActiveCall:
     """A call on its way. Says what its client can do, and finds the tool as it is defined now."""
 
-    session: Session
+    session: GateSession
     request: JSONRPCRequest
     run_id: str
     is_modern: bool
@@ -64,20 +77,27 @@ class Calling:
     sent: bool = False
     progress: float = float("-inf")  # that the gate told of
 
-    async def find(self, *, fresh: bool) -> Found | None:
+    async def find(self, *, fresh: bool) -> UpstreamTool | None:
         return await self.session.find(self.request, fresh=fresh)
 
     async def notify(self, method: str, params: Object) -> None:
         self.progress = params.get("progress", self.progress)
-        await self.session.tell(notice(method, params), self.request.id)
+        await self.session.tell(make_notification(method, params), self.request.id)
 
     async def show(self, approval_id: str, message: str, url: str) -> None:
         params = {"mode": "url", "message": message, "url": url, "elicitationId": approval_id}
-        await self.session.tell(request(self.session.own_id(), "elicitation/create", params), self.request.id)
+        await self.session.tell(make_request(self.session.own_id(), "elicitation/create", params), self.request.id)
 
 
-class Session:
-    def __init__(self, desk: Desk, offer: Offer, run_id: str, tell: Tell, unanswered: Unanswered | None = None) -> None:
+class GateSession:
+    def __init__(
+        self,
+        desk: ToolCallHandler,
+        offer: UpstreamOptions,
+        run_id: str,
+        tell: SendFrame,
+        unanswered: EndUnanswered | None = None,
+    ) -> None:
         """`unanswered` is told of a request that gets no answer, since its client wanted none any more."""
         self.tell = tell
         self._unanswered = unanswered
@@ -85,18 +105,18 @@ class Session:
         self._desk = desk
         self._run_id = run_id
         self._upstreams = [Upstream(name, server, self._pass, self._lost) for name, server in offer.servers.items()]
-        self._merged = Merged(self._upstreams) if len(self._upstreams) > 1 else None
+        self._merged = MergedUpstreams(self._upstreams) if len(self._upstreams) > 1 else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._capabilities: Mapping[str, Any] = {}
         self._in_flight: dict[RequestId, JSONRPCRequest] = {}
         self._given_up: dict[RequestId, None] = {}  # which a server may still answer
         self._of_server: dict[RequestId, None] = {}  # requests of the server that the client has not answered
-        self._calls: dict[RequestId, tuple[Calling, asyncio.Task[None]]] = {}
-        self._tools = Tools(self._upstreams, self._merged, offer, desk.first_seen)
+        self._calls: dict[RequestId, tuple[ActiveCall, asyncio.Task[None]]] = {}
+        self._tools = UpstreamTools(self._upstreams, self._merged, offer, desk.first_seen)
         self._ids = itertools.count(1)
 
     def own_id(self) -> str:
-        return f"{OURS}{next(self._ids)}"
+        return f"{GATE_ID_PREFIX}{next(self._ids)}"
 
     @property
     def why(self) -> str:
@@ -111,7 +131,7 @@ class Session:
         if tasks:
             hurrying = asyncio.create_task((hurry or asyncio.Event()).wait())
             ending = asyncio.create_task(asyncio.wait(tasks))
-            await asyncio.wait([hurrying, ending], timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([hurrying, ending], timeout=CLOSE_GRACE, return_when=asyncio.FIRST_COMPLETED)
             for task in (*tasks, hurrying, ending):
                 task.cancel()
             await asyncio.gather(*tasks, hurrying, ending, return_exceptions=True)
@@ -133,7 +153,7 @@ class Session:
         self._desk.rejections.count(wrong)
         if isinstance(message, JSONRPCRequest):
             more = {"data": message.method} if wrong.code == METHOD_NOT_FOUND else {}
-            await self.tell(error(message.id, wrong.code, wrong.message, **more), None)
+            await self.tell(make_error(message.id, wrong.code, wrong.message, **more), None)
 
     async def _take(self, message: JSONRPCMessage) -> None:
         match message:
@@ -148,7 +168,7 @@ class Session:
                 await self._forward(message)
             case JSONRPCNotification(method="notifications/cancelled"):
                 await self._cancel(message)
-            case JSONRPCResponse(id=str() as own) | JSONRPCError(id=str() as own) if own.startswith(OURS):
+            case JSONRPCResponse(id=str() as own) | JSONRPCError(id=str() as own) if own.startswith(GATE_ID_PREFIX):
                 """Answers a question of the gate: it comes from the agent's side, and decides nothing."""
             case JSONRPCNotification():
                 await self._forward(message)
@@ -171,12 +191,12 @@ class Session:
 
     def _is_taken(self, request_id: RequestId) -> bool:
         """Two under one id would get each other's answers, and so would the gate's own."""
-        wanted = folded_id(request_id)
+        wanted = normalize_id(request_id)
         known = (*self._in_flight, *self._calls, *self._given_up)
-        return wanted.startswith(OURS) or any(folded_id(each) == wanted for each in known)
+        return wanted.startswith(GATE_ID_PREFIX) or any(normalize_id(each) == wanted for each in known)
 
     def _is_asked(self, request_id: RequestId | None) -> bool:
-        if isinstance(request_id, str) and request_id.startswith(OURS):
+        if isinstance(request_id, str) and request_id.startswith(GATE_ID_PREFIX):
             return True
         if self._merged is not None:
             return self._merged.lent(request_id, over=False) is not None
@@ -188,12 +208,12 @@ class Session:
             return
         try:
             await self._upstreams[0].send(message)
-        except Lost as lost:
+        except UpstreamLost as lost:
             if isinstance(message, JSONRPCRequest):
                 self._in_flight.pop(message.id, None)
-                await self.tell(error(message.id, CONNECTION_CLOSED, f"The MCP server is gone: {lost}"), None)
+                await self.tell(make_error(message.id, CONNECTION_CLOSED, f"The MCP server is gone: {lost}"), None)
 
-    async def _spread(self, merged: Merged, message: JSONRPCMessage) -> None:
+    async def _spread(self, merged: MergedUpstreams, message: JSONRPCMessage) -> None:
         """To the server that it is about, or to all."""
         if isinstance(message, JSONRPCRequest):
             task = asyncio.create_task(self._joined(merged, message), name=f"{message.method} {message.id}")
@@ -202,17 +222,17 @@ class Session:
             return
         if isinstance(message, JSONRPCNotification):
             for each in self._upstreams:
-                with suppress(Lost):
+                with suppress(UpstreamLost):
                     await each.send(message)
         elif known := merged.lent(message.id):
-            with suppress(Lost):
+            with suppress(UpstreamLost):
                 await known[0].send(message.model_copy(update={"id": known[1]}))
 
-    async def _joined(self, merged: Merged, asked: JSONRPCRequest) -> None:
+    async def _joined(self, merged: MergedUpstreams, asked: JSONRPCRequest) -> None:
         try:
             reply = await merged.answer(asked)
-        except (Lost, TimeoutError) as lost:
-            reply = error(asked.id, CONNECTION_CLOSED, f"No MCP server is there: {lost}")
+        except (UpstreamLost, TimeoutError) as lost:
+            reply = make_error(asked.id, CONNECTION_CLOSED, f"No MCP server is there: {lost}")
         if self._in_flight.pop(asked.id, None) is not None:
             await self.tell(reply, None)
 
@@ -222,7 +242,7 @@ class Session:
         if not is_proper_id(wanted):
             return
         if self._in_flight.pop(wanted, None) is not None:
-            remember(self._given_up, wanted)
+            remember_id(self._given_up, wanted)
             await self._forward(message)
             if self._unanswered is not None:
                 await self._unanswered(wanted)
@@ -232,11 +252,11 @@ class Session:
             return
         calling.gave_up.set()
         if calling.sent:
-            remember(self._given_up, wanted)
+            remember_id(self._given_up, wanted)
             await self._forward(message)
             if self._unanswered is not None:
                 await self._unanswered(calling.request.id)
-            asyncio.get_running_loop().call_later(CANCELLED, task.cancel)
+            asyncio.get_running_loop().call_later(CANCEL_GRACE, task.cancel)
 
     # From a server
 
@@ -251,9 +271,9 @@ class Session:
                     self._tools.forget()
                 related = self._related(message)
                 if self._merged is not None:
-                    message = renamed(self._merged, upstream, message)
+                    message = rename_request(self._merged, upstream, message)
                 elif isinstance(message, JSONRPCRequest):
-                    remember(self._of_server, message.id)
+                    remember_id(self._of_server, message.id)
                 await self.tell(message, related)
 
     async def _answered(self, upstream: Upstream, answer: Reply) -> None:
@@ -274,8 +294,8 @@ class Session:
 
     def _related(self, message: JSONRPCRequest | JSONRPCNotification) -> RequestId | None:
         """The request that it belongs to, where that can be told; else the newest that may want to have it."""
-        if SUBSCRIPTION in meta_of(message):
-            found = meta_of(message)[SUBSCRIPTION]
+        if SUBSCRIPTION in read_meta(message):
+            found = read_meta(message)[SUBSCRIPTION]
             return found if isinstance(found, str | int) else None
         open_now = [*self._in_flight.values(), *(calling.request for calling, _ in self._calls.values())]
         if message.method == "notifications/progress":
@@ -283,7 +303,7 @@ class Session:
             return next((each.id for each in open_now if progress_token(each) == token), None)
         if message.method.endswith("/list_changed") or message.method == "notifications/resources/updated":
             return None
-        wanting = [each for each in open_now if not is_modern(each) or LOG_LEVEL in meta_of(each)]
+        wanting = [each for each in open_now if not is_modern(each) or LOG_LEVEL in read_meta(each)]
         return wanting[-1].id if wanting else None
 
     def _goes_back(self, message: JSONRPCNotification) -> bool:
@@ -305,25 +325,27 @@ class Session:
         for request_id in [*self._in_flight, *(calling.request.id for calling in held)]:
             self._in_flight.pop(request_id, None)
             with suppress(Exception):
-                await self.tell(error(request_id, CONNECTION_CLOSED, f"The MCP server is gone: {upstream.why}"), None)
+                await self.tell(
+                    make_error(request_id, CONNECTION_CLOSED, f"The MCP server is gone: {upstream.why}"), None
+                )
         tasks = [task for _, task in self._calls.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=GRACE)
+            await asyncio.wait(tasks, timeout=CLOSE_GRACE)
         self.ended.set()
 
     # Calls of tools
 
     def _call(self, asked: JSONRPCRequest) -> None:
         modern = is_modern(asked)
-        able = meta_of(asked).get(CAPABILITIES) if modern else self._capabilities
+        able = read_meta(asked).get(CAPABILITIES) if modern else self._capabilities
         elicitation = able.get("elicitation") if isinstance(able, Mapping) else None
         can_open = isinstance(elicitation, Mapping) and "url" in elicitation
-        calling = Calling(self, asked, self._run_id, modern, can_open, progress_token(asked))
+        calling = ActiveCall(self, asked, self._run_id, modern, can_open, progress_token(asked))
         task = asyncio.create_task(self._answer(calling), name=f"tools/call {asked.id}")
         self._calls[asked.id] = calling, task
         task.add_done_callback(lambda _: self._calls.pop(asked.id, None))
 
-    async def _answer(self, calling: Calling) -> None:
+    async def _answer(self, calling: ActiveCall) -> None:
         reply = await self._replied(calling)
         with suppress(Exception):  # a client that is gone is told nothing
             if reply is not None and not calling.gave_up.is_set():
@@ -331,23 +353,23 @@ class Session:
             elif self._unanswered is not None:
                 await self._unanswered(calling.request.id)
 
-    async def _replied(self, calling: Calling) -> Reply | None:
+    async def _replied(self, calling: ActiveCall) -> Reply | None:
         asked = calling.request
         try:
             found = await self._desk.answer(calling, asked.params or {})
-        except Answer as answer:
+        except UpstreamErrorReply as answer:
             return answer.reply
-        except Refusal as refusal:
-            return error(asked.id, refusal.code, refusal.message)
-        except Cancelled:
+        except CallRejected as refusal:
+            return make_error(asked.id, refusal.code, refusal.message)
+        except CallCancelled:
             return None
         except Exception as trouble:  # noqa: BLE001  a fault of ours: it is said, and nothing more is run
-            return error(asked.id, INTERNAL_ERROR, f"The gate failed: {type(trouble).__name__}")
+            return make_error(asked.id, INTERNAL_ERROR, f"The gate failed: {type(trouble).__name__}")
         if calling.is_modern:
             found.setdefault("resultType", "complete")
-        return result(asked.id, found)
+        return make_result(asked.id, found)
 
-    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> Found | None:
+    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
         return await self._tools.find(asked, fresh=fresh)
 
     async def schema(self, asked: JSONRPCRequest) -> object:

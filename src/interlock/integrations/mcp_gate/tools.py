@@ -9,29 +9,33 @@ from typing import Any
 
 from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCRequest
 
-from interlock.chat.mcp.definition import Check, says_it_only_reads, spec_of
-from interlock.config.models import McpServer
+from interlock.chat.mcp.definition import CheckSchema, claims_read_only, make_tool_spec
+from interlock.config.models import McpServerSettings
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
-from interlock.integrations.mcp_gate.call import Found, Refusal
-from interlock.integrations.mcp_gate.first_seen import FirstSeen
-from interlock.integrations.mcp_gate.frames import Reply, called, envelope_of
-from interlock.integrations.mcp_gate.merge import Merged
-from interlock.integrations.mcp_gate.upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.call import CallRejected, UpstreamTool
+from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
+from interlock.integrations.mcp_gate.frames import Reply, copy_envelope, make_upstream_call
+from interlock.integrations.mcp_gate.merge import MergedUpstreams
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
 
 @dataclass(frozen=True)
-class Offer:
+class UpstreamOptions:
     """What stands behind the gate, and what its user said of it."""
 
-    servers: Mapping[str, McpServer]
-    check: Check
+    servers: Mapping[str, McpServerSettings]
+    check: CheckSchema
     trust_hints: bool = False
 
 
-class Tools:
+class UpstreamTools:
     def __init__(
-        self, upstreams: Sequence[Upstream], merged: Merged | None, offer: Offer, first_seen: FirstSeen
+        self,
+        upstreams: Sequence[Upstream],
+        merged: MergedUpstreams | None,
+        offer: UpstreamOptions,
+        first_seen: StoredDefinitionHistory,
     ) -> None:
         self._upstreams = upstreams
         self._merged = merged
@@ -43,7 +47,7 @@ class Tools:
         """The next who looks for a tool asks the server."""
         self._known.clear()
 
-    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> Found | None:
+    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
         """Not every server tells of its changes: what matters is listed again."""
         name = str((asked.params or {}).get("name"))
         if fresh or name not in self._known:
@@ -53,25 +57,25 @@ class Tools:
             return None
         upstream, tool = known
         try:
-            spec = spec_of(upstream.name, upstream.server, tool, self._offer.check, name)
+            spec = make_tool_spec(upstream.name, upstream.server, tool, self._offer.check, name)
         except InvalidRequest as wrong:
-            raise Refusal(f"{name} cannot be called: {wrong.message}") from None
-        by_hint = not spec.effect and self._offer.trust_hints and says_it_only_reads(tool)
+            raise CallRejected(f"{name} cannot be called: {wrong.message}") from None
+        by_hint = not spec.effect and self._offer.trust_hints and claims_read_only(tool)
         if by_hint:
             spec = replace(spec, effect="read")
         spec = await self._first_seen.settled(spec)
 
         async def run(args: Args, carried: Mapping[str, Any]) -> Reply:
             await self._first_seen.accept(spec)
-            frame = called(asked, str(tool["name"]), args, carried)
+            frame = make_upstream_call(asked, str(tool["name"]), args, carried)
             return await upstream.ask(frame, tool.get("inputSchema"))
 
-        return Found(spec, tool.get("outputSchema") is not None, run, by_hint=by_hint)
+        return UpstreamTool(spec, tool.get("outputSchema") is not None, run, by_hint=by_hint)
 
     async def schema(self, asked: JSONRPCRequest) -> object:
         """That of the tool that is called, as far as it is known without a question."""
         name = str((asked.params or {}).get("name"))
-        with suppress(Refusal, Lost, TimeoutError):
+        with suppress(CallRejected, UpstreamLost, TimeoutError):
             if name not in self._known:
                 await self._list(asked)
         known = self._known.get(name)
@@ -79,10 +83,12 @@ class Tools:
 
     async def _list(self, asked: JSONRPCRequest) -> None:
         if self._merged is not None:
-            self._known = await self._merged.tools(envelope_of(asked))
+            self._known = await self._merged.tools(copy_envelope(asked))
             return
         upstream = self._upstreams[0]
-        listed = await upstream.listed("tools/list", "tools", envelope_of(asked))
+        listed = await upstream.listed("tools/list", "tools", copy_envelope(asked))
         if isinstance(listed, JSONRPCError):
-            raise Refusal(f"The MCP server could not be asked for its tools: {listed.error.message}", INTERNAL_ERROR)
+            raise CallRejected(
+                f"The MCP server could not be asked for its tools: {listed.error.message}", INTERNAL_ERROR
+            )
         self._known = {str(tool.get("name")): (upstream, tool) for tool in listed}

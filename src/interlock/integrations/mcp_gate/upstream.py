@@ -11,18 +11,18 @@ import anyio
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from interlock.chat.mcp.transport import Complaints, reached
-from interlock.config.models import McpServer
-from interlock.integrations.mcp_gate.frames import OURS, Object, Reply, headers_of, is_modern, request
+from interlock.chat.mcp.transport import StderrTail, open_streams
+from interlock.config.models import McpServerSettings
+from interlock.integrations.mcp_gate.frames import GATE_ID_PREFIX, Object, Reply, is_modern, make_headers, make_request
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
-ANSWER = 30.0  # seconds for a list that the gate asks for
-SHORT = 8  # characters: what is shorter is no secret that could be told from other words
-GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+LIST_TIMEOUT = 30.0  # seconds for a list that the gate asks for
+MIN_SECRET_LENGTH = 8  # characters: what is shorter is no secret that could be told from other words
+STREAM_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
-class Lost(Exception):
+class UpstreamLost(Exception):
     """The server is gone, or was never there; its words are for people."""
 
 
@@ -30,7 +30,7 @@ class Upstream:
     def __init__(
         self,
         name: str,
-        server: McpServer,
+        server: McpServerSettings,
         hear: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
         lost: Callable[[Upstream], Awaitable[None]],
     ) -> None:
@@ -74,13 +74,13 @@ class Upstream:
             self.is_modern = is_modern(message)
         await self._open.wait()
         if self._why:
-            raise Lost(self._why)
-        headers = headers_of(message, self.version, schema) if self.server.url else {}
+            raise UpstreamLost(self._why)
+        headers = make_headers(message, self.version, schema) if self.server.url else {}
         metadata = ClientMessageMetadata(headers=headers) if headers else None
         try:
             await self._write.send(SessionMessage(message, metadata))
-        except GONE:
-            raise Lost("it ended the connection") from None
+        except STREAM_CLOSED:
+            raise UpstreamLost("it ended the connection") from None
 
     async def ask(self, message: JSONRPCRequest, schema: object = None) -> Reply:
         """Sends a request and waits for what answers it; raises Lost if nothing can come any more."""
@@ -95,8 +95,8 @@ class Upstream:
     async def own(self, method: str, params: Object) -> Reply:
         """A request that the client knows nothing of."""
         self._count += 1
-        async with asyncio.timeout(ANSWER):
-            return await self.ask(request(f"{OURS}{self._count}", method, params))
+        async with asyncio.timeout(LIST_TIMEOUT):
+            return await self.ask(make_request(f"{GATE_ID_PREFIX}{self._count}", method, params))
 
     async def listed(self, method: str, key: str, envelope: Object) -> list[Mapping[str, Any]] | JSONRPCError:
         """All pages, as they were sent."""
@@ -114,10 +114,10 @@ class Upstream:
         return found
 
     async def _run(self) -> None:
-        complaints = Complaints()
+        complaints = StderrTail()
         ended = "it ended the connection"
         try:
-            async with reached(self.server, complaints, lambda: None) as (read, write):
+            async with open_streams(self.server, complaints, lambda: None) as (read, write):
                 self._write = write
                 self._open.set()
                 async for message in read:
@@ -134,8 +134,8 @@ class Upstream:
             self._open.set()
             for answer in self._asked.values():
                 if not answer.done():
-                    answer.set_exception(Lost(self._why))
-        with suppress(*GONE):
+                    answer.set_exception(UpstreamLost(self._why))
+        with suppress(*STREAM_CLOSED):
             await self._lost(self)
 
     async def _take(self, message: JSONRPCMessage) -> None:
@@ -145,7 +145,7 @@ class Upstream:
                 if not answer.done():
                     answer.set_result(message)
                 return
-            if isinstance(message.id, str) and message.id.startswith(OURS):
+            if isinstance(message.id, str) and message.id.startswith(GATE_ID_PREFIX):
                 return
         await self._hear(self, message)
 
@@ -156,6 +156,6 @@ class Upstream:
     def _hidden(self, text: str) -> str:
         secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
         for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= SHORT:
+            if len(secret) >= MIN_SECRET_LENGTH:
                 text = text.replace(secret, "…")
         return text

@@ -16,8 +16,17 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.outcome import Answered, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.openai_agents.calls import Asked, Gateway, Here, here_of, key_of, read, text_of, within
-from interlock.sdk.agent import Agent, told
+from interlock.integrations.openai_agents.calls import (
+    ConversationContext,
+    GatedInvoker,
+    HeldCall,
+    call_key,
+    current_conversation,
+    enter_conversation,
+    parse_arguments,
+    to_text,
+)
+from interlock.sdk.agent import Agent, to_model_message
 
 
 def gated(
@@ -26,19 +35,19 @@ def gated(
     effects: Mapping[str, str | ToolSpec] | None = None,
     *,
     ungated: Collection[str] = (),
-) -> Gated:
+) -> GatedAgent:
     """Gates the tools of an agent, of those that it hands off to and of those that it has as tools, in their place.
 
     `effects` says what a tool does: "read", "write" or "destructive", or more by a ToolSpec. What cannot be gated, such
     as a tool that the provider of the model runs, is refused unless `ungated` names it.
     """
-    made = Gated(agent, gate, dict(effects or {}), frozenset(ungated))
+    made = GatedAgent(agent, gate, dict(effects or {}), frozenset(ungated))
     made.look()
     return made
 
 
 @dataclass(frozen=True)
-class Gated:
+class GatedAgent:
     """An agent whose tools ask. `run` and `resume` keep what waits; around `Runner` itself stands `conversation`."""
 
     agent: agents.Agent[Any]
@@ -51,7 +60,7 @@ class Gated:
 
         Options are those of `Runner.run`.
         """
-        with self.conversation(run_id or _session(options)) as here:
+        with self.conversation(run_id or _session_id(options)) as here:
             result = await agents.Runner.run(self.agent, input, **options)
             return await self._further(here, result, options)
 
@@ -72,7 +81,7 @@ class Gated:
         self, input: Any, run_id: str = "", **options: Any
     ) -> AsyncIterator[agents.RunResultStreaming]:
         """`Runner.run_streamed`: its events are read inside, and if it waits for people at the end, it is kept."""
-        with self.conversation(run_id or _session(options)) as here:
+        with self.conversation(run_id or _session_id(options)) as here:
             result = agents.Runner.run_streamed(self.agent, input, **options)  # its task has the conversation from here
         yield result
         await self._kept(here, result)
@@ -90,20 +99,20 @@ class Gated:
             await self.gate.resumed(pause)
 
     @contextmanager
-    def conversation(self, run_id: str, asked: Mapping[str, Asked] | None = None) -> Iterator[Here]:
+    def conversation(self, run_id: str, asked: Mapping[str, HeldCall] | None = None) -> Iterator[ConversationContext]:
         """What `Runner` does inside belongs to this conversation."""
         if not run_id:
             raise Misconfigured("A run needs a name: pass run_id, the id of the conversation, or a session.")
         self.look()
-        with within(Here(run_id, asked=dict(asked or {}))) as here:
+        with enter_conversation(ConversationContext(run_id, asked=dict(asked or {}))) as here:
             yield here
 
     async def keep(self, result: agents.RunResultBase) -> Pause | None:
         """Inside `conversation`: keeps a run that waits for people, so that any process can go on with it."""
-        return await self._kept(here_of("keep"), result)
+        return await self._kept(current_conversation("keep"), result)
 
-    async def _kept(self, here: Here, result: Any) -> Pause | None:
-        with within(here):
+    async def _kept(self, here: ConversationContext, result: Any) -> Pause | None:
+        with enter_conversation(here):
             if not result.interruptions or not await self._asked(here, result):
                 return None
         kept = {"state": result.to_state().to_json(), "asked": here.asked}
@@ -111,7 +120,7 @@ class Gated:
 
     # What people decided, in the words of the SDK
 
-    async def _further(self, here: Here, result: Any, options: Mapping[str, Any]) -> Any:
+    async def _further(self, here: ConversationContext, result: Any, options: Mapping[str, Any]) -> Any:
         """What is decided already goes on at once; the rest is kept."""
         while result.interruptions:
             await self._asked(here, result)
@@ -122,22 +131,22 @@ class Gated:
             result = await agents.Runner.run(self.agent, state, **options)
         return result
 
-    async def _asked(self, here: Here, result: Any) -> bool:
+    async def _asked(self, here: ConversationContext, result: Any) -> bool:
         """Asks about what the SDK held back without asking; tells whether all that it holds back is gated."""
         for item in result.interruptions:
-            args = read(item.arguments)
+            args = parse_arguments(item.arguments)
             if self._key(item) in here.asked:
                 continue
             tools = await item.agent.get_all_tools(result.context_wrapper)
             named = [tool for tool in tools if getattr(tool, "qualified_name", "") == item.qualified_name]
-            gateways = [tool.on_invoke_tool for tool in named if isinstance(tool.on_invoke_tool, Gateway)]
+            gateways = [tool.on_invoke_tool for tool in named if isinstance(tool.on_invoke_tool, GatedInvoker)]
             if not gateways:
                 return False
             if not isinstance(args, dict) or not await gateways[0].asks(result.context_wrapper, args, item.call_id):
-                here.asked[self._key(item)] = Asked()
+                here.asked[self._key(item)] = HeldCall()
         return True
 
-    async def _settled(self, here: Here, state: Any) -> bool:
+    async def _settled(self, here: ConversationContext, state: Any) -> bool:
         """Tells the SDK what became of each call that it holds back; whether there was anything to tell."""
         news = False
         for item in state.get_interruptions():
@@ -149,21 +158,21 @@ class Gated:
                 case Waiting(status=status) if status != "running":
                     continue
                 case Refused() | Answered():
-                    state.reject(item, rejection_message=text_of(told(outcome, item.qualified_name)))
+                    state.reject(item, rejection_message=to_text(to_model_message(outcome, item.qualified_name)))
                 case _:
                     state.approve(item)  # which says no more than: look again
             news = True
         return news
 
-    async def _restored(self, pause: Pause, options: Mapping[str, Any]) -> tuple[Any, dict[str, Asked]]:
+    async def _restored(self, pause: Pause, options: Mapping[str, Any]) -> tuple[Any, dict[str, HeldCall]]:
         kept, given = json.loads(pause.state), options.get("context")
         again = None if given is None else lambda _: given
         state = await agents.RunState.from_json(self.agent, kept["state"], context_deserializer=again)
-        return state, {name: Asked(*each) for name, each in kept["asked"].items()}
+        return state, {name: HeldCall(*each) for name, each in kept["asked"].items()}
 
     def _key(self, item: Any) -> str:
         name = self.gate.name if item.agent.name == self.agent.name else item.agent.name
-        return key_of(name, item.qualified_name, item.call_id, read(item.arguments))
+        return call_key(name, item.qualified_name, item.call_id, parse_arguments(item.arguments))
 
     # Gating
 
@@ -203,14 +212,14 @@ class Gated:
     def _below(self, agent: Any, gate: Agent) -> Iterator[Any]:
         """The agents that it hands off to, and those that it has as tools."""
         for other in agent.handoffs:
-            target = other if isinstance(other, agents.Agent) else _target(other)
+            target = other if isinstance(other, agents.Agent) else _handoff_agent(other)
             if target is None:
                 self._gate_when_known(other, gate)
             else:
                 yield target
         for tool in agent.tools:
             gateway = getattr(tool, "on_invoke_tool", None)
-            if isinstance(gateway, Gateway) and gateway.is_agent:
+            if isinstance(gateway, GatedInvoker) and gateway.is_agent:
                 yield tool._agent_instance  # the SDK has no public word for it
 
     def _gate_when_known(self, handoff: Any, gate: Agent) -> None:
@@ -231,9 +240,9 @@ class Gated:
         if not isinstance(tool, agents.FunctionTool):
             return self._left(tool, agent)
         there = tool.on_invoke_tool
-        if not isinstance(there, Gateway):
+        if not isinstance(there, GatedInvoker):
             mine = copy.copy(tool)  # the same tool may be another agent's too, with another gate
-            mine.on_invoke_tool = gateway = Gateway(gate, self._spec(tool), tool)
+            mine.on_invoke_tool = gateway = GatedInvoker(gate, self._spec(tool), tool)
             mine.needs_approval = gateway.asks
             return mine
         if there.gate != gate:
@@ -257,10 +266,10 @@ class Gated:
         return replace(spec, name=name, schema=tool.params_json_schema)
 
 
-def _session(options: Mapping[str, Any]) -> str:
+def _session_id(options: Mapping[str, Any]) -> str:
     return str(getattr(options.get("session"), "session_id", ""))
 
 
-def _target(handoff: Any) -> Any:
+def _handoff_agent(handoff: Any) -> Any:
     known = handoff._agent_ref  # the SDK has no public word for it
     return known() if known is not None else None

@@ -16,16 +16,16 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message
-from interlock.core.notify.routing import Means
+from interlock.core.notify.message import Notification
+from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import apprise_process
 from interlock.notify import message_text as words
-from interlock.notify.apprise_process import Job
-from interlock.notify.channel import Kit, Later
-from interlock.notify.message_text import follows, is_news, said
+from interlock.notify.apprise_process import AppriseJob
+from interlock.notify.channel import ChannelContext, DeliveryDelayed
+from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
-MEANS = Means(waits=(5, 15, 60, *[300] * 24, *[1_800] * 12))
+MEANS = ChannelCapabilities(waits=(5, 15, 60, *[300] * 24, *[1_800] * 12))
 # Chats, push and text messages: services that only pass on what they are told.
 SCHEMES = (
     *("bark", "barks", "discord", "gchat", "gotify", "gotifys", "guilded", "line", "matrix", "matrixs", "mmost"),
@@ -35,89 +35,89 @@ SCHEMES = (
     *("twilio", "voipms", "vonage"),
 )
 # What does something on this machine instead of telling somebody; no setting opens these.
-LOCAL = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows")
-SECONDS = 18.0  # for one message; the lane's limit is longer
-MOST_PATIENCE = 60.0  # seconds, at the start
+LOCAL_SCHEMES = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows")
+SEND_TIMEOUT = 18.0  # for one message; the lane's limit is longer
+START_TIMEOUT = 60.0  # seconds, at the start
 MOST_URLS = 20
-MOST_KEPT = 200  # messages of which is known who took them, while others did not
+MAX_PARTIAL_DELIVERIES = 200  # messages of which is known who took them, while others did not
 MAX_TITLE, MAX_LINE, MOST_WARNINGS = 200, 300, 3
-CHILD = (sys.executable, "-I", "-m", apprise_process.__name__)
+CHILD_COMMAND = (sys.executable, "-I", "-m", apprise_process.__name__)
 # Mentions, tags, links with other names, links, and signs that would vanish as markup in one service or another.
 _MARKUP = re.compile(r"(?<![\w.+-])@|<|://|(?<=\])\(|[*`]|~~|\|\||(?<!\w)_|_(?!\w)")
 
 
-def connect(kit: Kit) -> Apprise:
+def connect(kit: ChannelContext) -> AppriseChannel:
     if find_spec("apprise") is None:
         raise Misconfigured("the channel needs the package apprise: pip install 'interlock-gate[apprise]'")
     private = kit.settings.get("allow_private", False)
     if not isinstance(private, bool):
         raise Misconfigured("allow_private is true or false")
     urls = _urls(kit.settings)
-    _check(urls)
-    return Apprise(urls, private=private, follow_up=follows(kit.settings))
+    _check_urls(urls)
+    return AppriseChannel(urls, private=private, follow_up=follow_up_setting(kit.settings))
 
 
-class Apprise:
+class AppriseChannel:
     def __init__(self, urls: Sequence[str], *, private: bool, follow_up: bool) -> None:
         self._urls = urls
         self._private = private
         self._follow_up = follow_up
         self._took: dict[str, frozenset[str]] = {}
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """Who took it is not told it again, while this process lasts; these services know no ids."""
         took = self._took.pop(message.id, frozenset())
         left = [url for url in self._urls if url not in took]
         title, body = _line(words.title(message, MAX_LINE), MAX_TITLE), _body(message)
-        answers = await _handed_over(Job("tell", left, title, body, self._private))
+        answers = await _run_in_process(AppriseJob("tell", left, title, body, self._private))
         took |= {url for url, is_told in zip(left, answers, strict=True) if is_told}
         missing = len(self._urls) - len(took)
         if missing:
             self._keep(message.id, took)
-            raise Later(f"{missing} of {len(self._urls)} services did not take it.")
-        return said(message)
+            raise DeliveryDelayed(f"{missing} of {len(self._urls)} services did not take it.")
+        return sent_state(message)
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         wanted = self._follow_up or message.purpose == "remind"
-        return await self.send(message) if wanted and is_news(message, ref) else ref
+        return await self.send(message) if wanted and needs_new_message(message, ref) else ref
 
     async def close(self) -> None: ...
 
     def _keep(self, message_id: str, took: frozenset[str]) -> None:
         self._took[message_id] = took
-        if len(self._took) > MOST_KEPT:
+        if len(self._took) > MAX_PARTIAL_DELIVERIES:
             del self._took[next(iter(self._took))]
 
 
-def plain(text: str) -> str:
+def escape_markup(text: str) -> str:
     r"""As every hidden character: \u{40} in the place of what a service could take for more than text."""
     return _MARKUP.sub(lambda found: f"\\u{{{ord(found[0][0]):x}}}{found[0][1:]}", text)
 
 
-def _body(message: Message) -> str:
+def _body(message: Notification) -> str:
     """A few lines; arguments are on the page, and the link is the last of all."""
     topic = message.topic
     lines = []
     if topic is not None:
-        lines = [words.standing(topic), *words.warnings(topic)[:MOST_WARNINGS]]
+        lines = [words.status_sentence(topic), *words.warnings(topic)[:MOST_WARNINGS]]
         lines += [f"Result: {topic.result}"] if topic.result else []
     return "\n".join([*(_line(line, MAX_LINE) for line in lines), message.link])
 
 
 def _line(text: str, limit: int) -> str:
     """Some services take no more than 2,000 characters in all."""
-    return words.short(plain(text), limit)
+    return words.shorten(escape_markup(text), limit)
 
 
-async def _handed_over(job: Job) -> list[bool]:
+async def _run_in_process(job: AppriseJob) -> list[bool]:
     """By a process without our environment, and so without proxies and without secrets of others."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    child = await asyncio.create_subprocess_exec(*CHILD, stdin=pipe, stdout=pipe, stderr=nothing, env={})
+    child = await asyncio.create_subprocess_exec(*CHILD_COMMAND, stdin=pipe, stdout=pipe, stderr=nothing, env={})
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(SEND_TIMEOUT):
             told, _ = await child.communicate(json.dumps(job).encode())
     except TimeoutError:
-        raise Later(f"There was no answer within {SECONDS:g} seconds.") from None
+        raise DeliveryDelayed(f"There was no answer within {SEND_TIMEOUT:g} seconds.") from None
     finally:
         if child.returncode is None:
             with suppress(ProcessLookupError):
@@ -132,7 +132,7 @@ def _answers(told: bytes, count: int) -> list[bool]:
     except ValueError:
         answers = None
     if not isinstance(answers, list) or len(answers) != count:
-        raise Later("The library that hands messages over failed.")
+        raise DeliveryDelayed("The library that hands messages over failed.")
     return [each is True for each in answers]
 
 
@@ -140,7 +140,7 @@ def _urls(settings: Mapping[str, object]) -> Sequence[str]:
     urls, allowed = _texts(settings, "urls"), {each.lower() for each in _texts(settings, "schemes", SCHEMES)}
     if not 1 <= len(urls) <= MOST_URLS:
         raise Misconfigured(f"urls is a list of one to {MOST_URLS} addresses, as apprise writes them")
-    for local in sorted(allowed & set(LOCAL)):
+    for local in sorted(allowed & set(LOCAL_SCHEMES)):
         raise Misconfigured(f"schemes: {local} does something on this machine, and reaches nobody")
     for number, url in enumerate(urls, 1):
         scheme = url.partition("://")[0].lower()
@@ -159,15 +159,15 @@ def _texts(settings: Mapping[str, object], key: str, default: Sequence[str] | No
     return value
 
 
-def _check(urls: Sequence[str]) -> None:
+def _check_urls(urls: Sequence[str]) -> None:
     """At the start: whether apprise understands each of them."""
-    asked = json.dumps(Job("check", urls))
+    asked = json.dumps(AppriseJob("check", urls))
     try:
         child = subprocess.run(  # noqa: S603  our own module
-            CHILD, input=asked, capture_output=True, text=True, env={}, timeout=MOST_PATIENCE, check=False
+            CHILD_COMMAND, input=asked, capture_output=True, text=True, env={}, timeout=START_TIMEOUT, check=False
         )
         answers = _answers(child.stdout.encode(), len(urls))
-    except (subprocess.TimeoutExpired, Later):
+    except (subprocess.TimeoutExpired, DeliveryDelayed):
         raise Misconfigured("the library apprise does not work here: python -c 'import apprise' says more") from None
     for number, is_understood in enumerate(answers, 1):
         if not is_understood:

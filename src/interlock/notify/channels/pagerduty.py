@@ -10,45 +10,47 @@ import json
 from urllib.parse import urlsplit
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Topic
-from interlock.core.notify.routing import Means
+from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text as words
-from interlock.notify.channel import Kit, text
-from interlock.notify.http import Poster
+from interlock.notify.channel import ChannelContext, text_setting
+from interlock.notify.http import HttpPoster
 
 SETTINGS = ("routing_key", "url", "allow_private")
-MEANS = Means(most=60)
+MEANS = ChannelCapabilities(most=60)
 URL = "https://events.pagerduty.com/v2/enqueue"
-KEY = 32  # characters of a routing key
+ROUTING_KEY_LENGTH = 32  # characters of a routing key
 SEVERITIES = {"high": "critical", "medium": "warning", "low": "info"}
 MAX_SUMMARY, MAX_KEY, MAX_NAME, MOST_WARNINGS = 1024, 255, 200, 20
-PASSING = ("test", "expired", "group")
+SELF_RESOLVING = ("test", "expired", "group")
 
 
-def connect(kit: Kit) -> PagerDuty:
-    key = text(kit.settings, "routing_key")
-    if len(key) != KEY:
-        raise Misconfigured(f"routing_key has {KEY} characters; it is on the page of the integration")
-    return PagerDuty(key, urlsplit(kit.public_url).netloc, Poster(kit, "PagerDuty", text(kit.settings, "url", URL)))
+def connect(kit: ChannelContext) -> PagerDutyChannel:
+    key = text_setting(kit.settings, "routing_key")
+    if len(key) != ROUTING_KEY_LENGTH:
+        raise Misconfigured(f"routing_key has {ROUTING_KEY_LENGTH} characters; it is on the page of the integration")
+    return PagerDutyChannel(
+        key, urlsplit(kit.public_url).netloc, HttpPoster(kit, "PagerDuty", text_setting(kit.settings, "url", URL))
+    )
 
 
-class PagerDuty:
-    def __init__(self, key: str, source: str, poster: Poster) -> None:
+class PagerDutyChannel:
+    def __init__(self, key: str, source: str, poster: HttpPoster) -> None:
         self._key = key
         self._source = source
         self._poster = poster
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """What nobody can do anything about any more, or that is never heard of again, ends as soon as it has begun."""
         incident = self._incident(message)
         if message.purpose == "ended":  # a try from before may have begun it
             return await self.update(message, incident)
         await self._trigger(message, incident)
-        if message.purpose in PASSING:
+        if message.purpose in SELF_RESOLVING:
             await self._post({"event_action": "resolve"}, incident)
         return incident
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         """While it waits it is the same incident. Nobody knows whether it ran: that somebody has to look at too."""
         topic = message.topic
         if topic is None or topic.status in ("pending", "unknown"):
@@ -60,19 +62,19 @@ class PagerDuty:
     async def close(self) -> None:
         await self._poster.close()
 
-    async def _trigger(self, message: Message, incident: str) -> None:
+    async def _trigger(self, message: Notification, incident: str) -> None:
         await self._post({"event_action": "trigger", **self._event(message)}, incident)
 
     async def _post(self, event: dict[str, object], incident: str) -> None:
         body = {**event, "routing_key": self._key, "dedup_key": incident}
         await self._poster.post(json.dumps(body).encode(), {"content-type": "application/json"})
 
-    def _incident(self, message: Message) -> str:
+    def _incident(self, message: Notification) -> str:
         """The same for every message about a call, so that there is one incident, whoever was told of it and why."""
         about = message.topic.approval.id if message.topic else message.id
-        return words.short(f"interlock/{message.workspace}/{about}", MAX_KEY)
+        return words.shorten(f"interlock/{message.workspace}/{about}", MAX_KEY)
 
-    def _event(self, message: Message) -> dict[str, object]:
+    def _event(self, message: Notification) -> dict[str, object]:
         topic = message.topic
         priority = topic.approval.subject.priority if topic else "low"
         payload: dict[str, object] = {
@@ -83,14 +85,14 @@ class PagerDuty:
         }
         event: dict[str, object] = {"payload": payload, "client": "Interlock", "client_url": message.link}
         if topic is not None:
-            payload |= {"component": words.short(topic.card.tool, MAX_NAME), "custom_details": _details(topic)}
+            payload |= {"component": words.shorten(topic.card.tool, MAX_NAME), "custom_details": _details(topic)}
             event["links"] = [{"href": message.link, "text": "Look at it and decide"}]
         return event
 
 
-def _details(topic: Topic) -> dict[str, object]:
+def _details(topic: ApprovalView) -> dict[str, object]:
     arguments = [f"{name}: {value}" for name, value in words.arguments(topic)]
-    details: dict[str, object] = {"call": words.standing(topic), "risk": topic.card.risk, "arguments": arguments}
+    details: dict[str, object] = {"call": words.status_sentence(topic), "risk": topic.card.risk, "arguments": arguments}
     details |= dict(words.claims(topic))
     warned = words.warnings(topic)[:MOST_WARNINGS]
     return {**details, "warnings": warned} if warned else details

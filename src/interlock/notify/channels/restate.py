@@ -9,43 +9,45 @@ from __future__ import annotations
 import json
 import re
 
-from interlock.core.notify.message import Message
-from interlock.core.notify.routing import Means
-from interlock.notify.channel import Kit, Never, text
-from interlock.notify.http import Poster
+from interlock.core.notify.message import Notification
+from interlock.core.notify.routing import ChannelCapabilities
+from interlock.notify.channel import ChannelContext, DeliveryRejected, text_setting
+from interlock.notify.http import HttpPoster
 
 SETTINGS = ("url", "key", "allow_private")
 # Somebody waits for it: soon, then ever more patiently, for about a day.
-WAITS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
-MEANS = Means(priorities=frozenset(), waits=WAITS, wakes="restate")
-TOLD = frozenset({404, 409})  # nobody waits there any more
-REACHED = frozenset({405})  # what an ingress says to a POST of its health
+RETRY_DELAYS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
+MEANS = ChannelCapabilities(priorities=frozenset(), waits=RETRY_DELAYS, wakes="restate")
+ALREADY_RESOLVED_STATUSES = frozenset({404, 409})  # nobody waits there any more
+HEALTHY_STATUSES = frozenset({405})  # what an ingress says to a POST of its health
 # A call id is the agent's own word: nothing but an awakeable may become part of an address.
 _AWAKEABLE = re.compile(r"(sign|prom)_1[A-Za-z0-9_-]{1,140}")
 
 
-def connect(kit: Kit) -> Restate:
-    url = text(kit.settings, "url").rstrip("/")
-    return Restate(Poster(kit, "Restate", url), url, text(kit.settings, "key", ""))
+def connect(kit: ChannelContext) -> RestateChannel:
+    url = text_setting(kit.settings, "url").rstrip("/")
+    return RestateChannel(HttpPoster(kit, "Restate", url), url, text_setting(kit.settings, "key", ""))
 
 
-class Restate:
-    def __init__(self, poster: Poster, url: str, key: str) -> None:
+class RestateChannel:
+    def __init__(self, poster: HttpPoster, url: str, key: str) -> None:
         self._poster = poster
         self._url = url
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """The second time, and for one that has ended, Restate takes it and does nothing."""
         topic = message.topic
         if message.purpose == "test":
-            await self._poster.post(b"", self._headers, f"{self._url}/restate/health", REACHED)
+            await self._poster.post(b"", self._headers, f"{self._url}/restate/health", HEALTHY_STATUSES)
         elif topic is not None and message.purpose == "woken":
             body = json.dumps({"approval_id": topic.approval.id}).encode()
-            await self._poster.post(body, self._headers, self._place(topic.approval.subject.call_id), TOLD)
+            await self._poster.post(
+                body, self._headers, self._place(topic.approval.subject.call_id), ALREADY_RESOLVED_STATUSES
+            )
         return message.id
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         return await self.send(message)
 
     async def close(self) -> None:
@@ -53,5 +55,5 @@ class Restate:
 
     def _place(self, call_id: str) -> str:
         if not _AWAKEABLE.fullmatch(call_id):
-            raise Never("The call has no awakeable: only calls of gated handlers can be woken.")
+            raise DeliveryRejected("The call has no awakeable: only calls of gated handlers can be woken.")
         return f"{self._url}/restate/awakeables/{call_id}/resolve"

@@ -12,55 +12,57 @@ import json
 import re
 from collections.abc import Iterable
 
-from interlock.core.notify.message import Message, Topic
-from interlock.core.notify.routing import Means
+from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text as words
-from interlock.notify.channel import Kit, text
-from interlock.notify.http import Poster
-from interlock.notify.message_text import follows, is_news, said
+from interlock.notify.channel import ChannelContext, text_setting
+from interlock.notify.http import HttpPoster
+from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("url", "follow_up", "allow_private")
-MEANS = Means(most=20)
+MEANS = ChannelCapabilities(most=20)
 VERSION = "1.5"
 CARD = "application/vnd.microsoft.card.adaptive"
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 MAX_BYTES = 28 * 1024  # of a message, by Microsoft's limits
-FITTING = (20, 10, 5, 2, 0)  # arguments and warnings that are shown, if more would be too much
+DETAIL_LIMITS = (20, 10, 5, 2, 0)  # arguments and warnings that are shown, if more would be too much
 _FUNCTION = re.compile(r"(?<=\{)(?=\{)")  # {{DATE(…)}} would be worked out inside one run
 
 Element = dict[str, object]
 
 
-def connect(kit: Kit) -> Teams:
-    return Teams(Poster(kit, "Teams", text(kit.settings, "url")), follow_up=follows(kit.settings))
+def connect(kit: ChannelContext) -> TeamsChannel:
+    return TeamsChannel(
+        HttpPoster(kit, "Teams", text_setting(kit.settings, "url")), follow_up=follow_up_setting(kit.settings)
+    )
 
 
-class Teams:
+class TeamsChannel:
     """The message's id is the id of its first line, for a flow that wants to know it from another."""
 
-    def __init__(self, poster: Poster, *, follow_up: bool) -> None:
+    def __init__(self, poster: HttpPoster, *, follow_up: bool) -> None:
         self._poster = poster
         self._follow_up = follow_up
 
-    async def send(self, message: Message) -> str:
-        await self._poster.post(_fitting(message), {"content-type": "application/json"})
-        return said(message)
+    async def send(self, message: Notification) -> str:
+        await self._poster.post(_largest_that_fits(message), {"content-type": "application/json"})
+        return sent_state(message)
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         wanted = self._follow_up or message.purpose == "remind"
-        return await self.send(message) if wanted and is_news(message, ref) else ref
+        return await self.send(message) if wanted and needs_new_message(message, ref) else ref
 
     async def close(self) -> None:
         await self._poster.close()
 
 
-def _fitting(message: Message) -> bytes:
+def _largest_that_fits(message: Notification) -> bytes:
     """The most that Teams takes. What is left out is on the page."""
-    sizes = (json.dumps(_envelope(message, most)).encode() for most in FITTING)
+    sizes = (json.dumps(_envelope(message, most)).encode() for most in DETAIL_LIMITS)
     return next(content for content in sizes if len(content) <= MAX_BYTES)
 
 
-def _envelope(message: Message, most: int) -> Element:
+def _envelope(message: Notification, most: int) -> Element:
     card = {
         "$schema": SCHEMA,
         "type": "AdaptiveCard",
@@ -71,22 +73,22 @@ def _envelope(message: Message, most: int) -> Element:
     return {"type": "message", "attachments": [{"contentType": CARD, "contentUrl": None, "content": card}]}
 
 
-def _title(message: Message) -> Element:
+def _title(message: Notification) -> Element:
     line = _line((words.title(message, 500), {"weight": "Bolder", "size": "Medium"}))
     return {**line, "id": message.id}
 
 
-def _about(topic: Topic, most: int) -> list[Element]:
+def _about(topic: ApprovalView, most: int) -> list[Element]:
     """When it has ended, what became of it is enough."""
-    standing = _line((words.short(words.standing(topic), 600), {}))
+    standing = _line((words.shorten(words.status_sentence(topic), 600), {}))
     if not topic.is_open:
-        result = [_line((words.short(topic.result, 300), {"isSubtle": True}))] if topic.result else []
+        result = [_line((words.shorten(topic.result, 300), {"isSubtle": True}))] if topic.result else []
         return [standing, *result]
     facts = [*topic.card.facts, ("risk", topic.card.risk)]
     return [
         standing,
-        *(_line((words.short(warning, 300), {"color": "Attention"})) for warning in words.warnings(topic)[:most]),
-        *(_pair(name, words.short(value, 100), {"isSubtle": True}) for name, value in facts),
+        *(_line((words.shorten(warning, 300), {"color": "Attention"})) for warning in words.warnings(topic)[:most]),
+        *(_pair(name, words.shorten(value, 100), {"isSubtle": True}) for name, value in facts),
         *(_pair(name, value, {"fontType": "Monospace"}) for name, value in words.arguments(topic, most)),
         *(_pair(name, value, {"isSubtle": True}) for name, value in words.claims(topic)),
     ]
@@ -105,6 +107,6 @@ def _runs(piece: str, look: Element) -> Iterable[Element]:
     return ({"type": "TextRun", "text": part, **look} for part in _FUNCTION.split(piece))
 
 
-def _button(message: Message) -> str:
+def _button(message: Notification) -> str:
     is_open = message.topic is None or message.topic.is_open
     return "Look at it and decide" if is_open else "Look at it"

@@ -26,9 +26,9 @@ from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message, Topic
-from interlock.core.notify.routing import Means
-from interlock.notify.channel import Kit, Later, Never, Unsure, text
+from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.routing import ChannelCapabilities
+from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected, DeliveryUnknown, text_setting
 
 SETTINGS = (
     "target",
@@ -42,11 +42,11 @@ SETTINGS = (
     "private_key",
 )
 ENGINE = "temporal"
-MEANS = Means(priorities=frozenset(), wakes=ENGINE)
+MEANS = ChannelCapabilities(priorities=frozenset(), wakes=ENGINE)
 SIGNAL = "interlock_woken"
 IDENTITY = "interlock"
-PATIENCE = timedelta(seconds=10)
-RETRIED = frozenset(
+RPC_TIMEOUT = timedelta(seconds=10)
+RETRYABLE_CODES = frozenset(
     {
         RPCStatusCode.UNAVAILABLE,
         RPCStatusCode.RESOURCE_EXHAUSTED,
@@ -55,11 +55,11 @@ RETRIED = frozenset(
         RPCStatusCode.UNKNOWN,
     }
 )
-UNSURE = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
-OVER = frozenset({RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS})
+UNKNOWN_CODES = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
+ENDED_CODES = frozenset({RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS})
 
 
-class Place(NamedTuple):
+class TemporalTarget(NamedTuple):
     """Where workflows are, and which to start under an id that there is not; without a type none is started."""
 
     target: str
@@ -70,28 +70,28 @@ class Place(NamedTuple):
     tls: bool | TLSConfig
 
 
-def connect(kit: Kit) -> Temporal:
+def connect(kit: ChannelContext) -> TemporalChannel:
     settings = kit.settings
-    target, namespace = text(settings, "target"), text(settings, "namespace", "default")
-    workflow, queue = text(settings, "workflow", ""), text(settings, "task_queue", "")
+    target, namespace = text_setting(settings, "target"), text_setting(settings, "namespace", "default")
+    workflow, queue = text_setting(settings, "workflow", ""), text_setting(settings, "task_queue", "")
     host, _, port = target.rpartition(":")
     if not host or not port.isdigit() or "/" in target:
         raise Misconfigured("target is a host and a port, such as temporal.example.com:7233")
     if bool(workflow) != bool(queue):
         raise Misconfigured("workflow and task_queue go together: what is started, and where")
-    key = text(settings, "api_key", "")
-    return Temporal(Place(target, namespace, workflow, queue, key, _tls(settings, key)))
+    key = text_setting(settings, "api_key", "")
+    return TemporalChannel(TemporalTarget(target, namespace, workflow, queue, key, _tls(settings, key)))
 
 
-class Temporal:
-    def __init__(self, place: Place) -> None:
+class TemporalChannel:
+    def __init__(self, place: TemporalTarget) -> None:
         self._place = place
         self._client: Client | None = None
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """There is nothing to tell but that a call was decided; a test asks for the namespace."""
         match message.purpose, message.topic:
-            case "woken", Topic() as topic:
+            case "woken", ApprovalView() as topic:
                 await self._wake(message, topic)
             case "test", _:
                 await self._said("test", DescribeNamespaceRequest(namespace=self._place.namespace))
@@ -99,13 +99,13 @@ class Temporal:
                 pass
         return ""
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         return await self.send(message)
 
     async def close(self) -> None:
         self._client = None
 
-    async def _wake(self, message: Message, topic: Topic) -> None:
+    async def _wake(self, message: Notification, topic: ApprovalView) -> None:
         """The same request id for every try: Temporal drops a signal that it has."""
         workflow_id = topic.approval.subject.run_id.removeprefix(f"{ENGINE}:")
         words = await DataConverter.default.encode([{"approval_id": topic.approval.id}])
@@ -147,17 +147,17 @@ class Temporal:
             service = (await self._connected()).workflow_service
             match request:
                 case SignalWorkflowExecutionRequest():
-                    await service.signal_workflow_execution(request, timeout=PATIENCE)
+                    await service.signal_workflow_execution(request, timeout=RPC_TIMEOUT)
                 case SignalWithStartWorkflowExecutionRequest():
-                    await service.signal_with_start_workflow_execution(request, timeout=PATIENCE)
+                    await service.signal_with_start_workflow_execution(request, timeout=RPC_TIMEOUT)
                 case DescribeNamespaceRequest():
-                    await service.describe_namespace(request, timeout=PATIENCE)
+                    await service.describe_namespace(request, timeout=RPC_TIMEOUT)
         except RPCError as error:
-            if why == "wake" and error.status in OVER and not _lacks_namespace(error):
+            if why == "wake" and error.status in ENDED_CODES and not _lacks_namespace(error):
                 return  # it has ended, or was never there: nobody is left to wake
-            raise _failed(error) from None
+            raise _to_delivery_error(error) from None
         except RuntimeError:  # what the connection itself raises
-            raise Later("Temporal cannot be reached.") from None
+            raise DeliveryDelayed("Temporal cannot be reached.") from None
 
     async def _connected(self) -> Client:
         if self._client is None:
@@ -172,15 +172,15 @@ class Temporal:
         return self._client
 
 
-def _failed(error: RPCError) -> Later | Never:
+def _to_delivery_error(error: RPCError) -> DeliveryDelayed | DeliveryRejected:
     """Without the words of the other side: they may hold secrets."""
-    if error.status in UNSURE:
-        return Unsure(f"Temporal did not answer within {PATIENCE.seconds} seconds.")
-    if error.status in RETRIED:
-        return Later(f"Temporal cannot take it now ({error.status.name.lower()}).")
+    if error.status in UNKNOWN_CODES:
+        return DeliveryUnknown(f"Temporal did not answer within {RPC_TIMEOUT.seconds} seconds.")
+    if error.status in RETRYABLE_CODES:
+        return DeliveryDelayed(f"Temporal cannot take it now ({error.status.name.lower()}).")
     if _lacks_namespace(error):
-        return Never("Temporal has no such namespace: see the setting namespace.")
-    return Never(f"Temporal refused it ({error.status.name.lower()}).")
+        return DeliveryRejected("Temporal has no such namespace: see the setting namespace.")
+    return DeliveryRejected(f"Temporal refused it ({error.status.name.lower()}).")
 
 
 def _lacks_namespace(error: RPCError) -> bool:
@@ -202,7 +202,7 @@ def _tls(settings: Mapping[str, object], key: str) -> bool | TLSConfig:
 
 
 def _pem(settings: Mapping[str, object], name: str) -> bytes | None:
-    path = text(settings, name, "")
+    path = text_setting(settings, name, "")
     if not path:
         return None
     try:

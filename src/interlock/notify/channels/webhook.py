@@ -18,10 +18,10 @@ from typing import cast
 
 from standardwebhooks import Webhook
 
-from interlock.core.approval.approval import Decided
-from interlock.core.canonical import parse
+from interlock.core.approval.approval import DecisionRecord
+from interlock.core.canonical import parse_json
 from interlock.core.card import Card, visible
-from interlock.core.decision import Reviewer, read_seen
+from interlock.core.decision import Reviewer, read_decision_with_digest
 from interlock.core.errors import (
     Error,
     Forbidden,
@@ -31,17 +31,17 @@ from interlock.core.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from interlock.core.notify.message import Message, Topic
-from interlock.core.notify.routing import Means
+from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text as words
-from interlock.notify.channel import Callback, Kit, Reception, Reply, text
-from interlock.notify.http import Poster
+from interlock.notify.channel import ChannelContext, InboundPort, InboundRequest, InboundResponse, text_setting
+from interlock.notify.http import HttpPoster
 from interlock.runtime.durations import rfc3339
 
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
 # The standard's, and many more within the first hours: a call does not wait for days.
-WAITS = (5, 10, 30, 60, *[300] * 24, *[1_800] * 12, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-MEANS = Means(most=600, waits=WAITS)
+RETRY_DELAYS = (5, 10, 30, 60, *[300] * 24, *[1_800] * 12, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+MEANS = ChannelCapabilities(most=600, waits=RETRY_DELAYS)
 TYPES = {"ask": "pending", "escalate": "escalated", "remind": "reminded"}
 FIELDS = frozenset({"approval_id", "workspace", "decision"})
 MOST_SECRETS = 5
@@ -51,46 +51,46 @@ MAX_FULL = 200_000  # characters of all of them
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def connect(kit: Kit) -> WebhookChannel:
-    url, settings = text(kit.settings, "url"), kit.settings
+def connect(kit: ChannelContext) -> WebhookChannel:
+    url, settings = text_setting(kit.settings, "url"), kit.settings
     if not isinstance(settings.get("full", False), bool):
         raise Misconfigured("full is true or false")
-    signer = Signer(_secrets(settings))
-    return WebhookChannel(Poster(kit, "The webhook", url), signer, text(settings, "acts_as", ""), settings)
+    signer = WebhookSigner(_secrets(settings))
+    return WebhookChannel(HttpPoster(kit, "The webhook", url), signer, text_setting(settings, "acts_as", ""), settings)
 
 
 class WebhookChannel:
-    def __init__(self, poster: Poster, signer: Signer, acts_as: str, settings: Mapping[str, object]) -> None:
+    def __init__(self, poster: HttpPoster, signer: WebhookSigner, acts_as: str, settings: Mapping[str, object]) -> None:
         self._poster = poster
         self._signer = signer
         self._acts_as = acts_as
         self._full = settings.get("full", False) is True
         self.takes_answers = bool(acts_as)
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         content = json.dumps(self._body(message), separators=(",", ":"))
         headers = self._signer.headers(message.id, content, message.at)
         await self._poster.post(content.encode(), {**headers, "content-type": "application/json"})
         return headers["webhook-id"]
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         """A program is told everything, each time as a new event."""
         return await self.send(message)
 
-    async def answer(self, callback: Callback, reception: Reception) -> Reply:
+    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
         try:
             return await self._answer(callback, reception)
         except Error as error:
-            return error_reply(error)
+            return error_response(error)
 
     async def close(self) -> None:
         await self._poster.close()
 
-    async def _answer(self, callback: Callback, reception: Reception) -> Reply:
+    async def _answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
         if not self._acts_as:
             raise NotFound("Nothing is taken at this address.")
         message_id = self._signer.proven(callback.headers, callback.body, reception.now())
-        said = _read(callback.body)
+        said = _read_body(callback.body)
         workspace, approval_id = _text(said, "workspace", reception.workspace), _text(said, "approval_id")
         reviewer = await reception.member(workspace, self._acts_as)
         if reviewer is None:
@@ -98,15 +98,15 @@ class WebhookChannel:
         return await reception.once(
             workspace,
             message_id,
-            lambda: _decided(reception, (workspace, approval_id), said.get("decision"), reviewer),
+            lambda: _decide(reception, (workspace, approval_id), said.get("decision"), reviewer),
             sha256(callback.body).hexdigest(),
         )
 
-    def _body(self, message: Message) -> dict[str, object]:
+    def _body(self, message: Notification) -> dict[str, object]:
         kind = f"approval.{TYPES.get(message.purpose, message.purpose)}"
         return {"type": kind, "timestamp": rfc3339(message.at), "data": self._data(message)}
 
-    def _data(self, message: Message) -> dict[str, object]:
+    def _data(self, message: Notification) -> dict[str, object]:
         data: dict[str, object] = {"workspace": message.workspace, "link": message.link}
         match message.topic:
             case None if message.purpose == "group":
@@ -114,30 +114,32 @@ class WebhookChannel:
             case None:
                 return {**data, "sentence": words.title(message)}
             case topic:
-                more = _full(topic.card) if self._full else {}
-                return {**data, **_thin(topic), **more}
+                more = _card_details(topic.card) if self._full else {}
+                return {**data, **_approval_summary(topic), **more}
 
 
-async def _decided(reception: Reception, place: tuple[str, str], decision: object, reviewer: Reviewer) -> Reply:
+async def _decide(
+    reception: InboundPort, place: tuple[str, str], decision: object, reviewer: Reviewer
+) -> InboundResponse:
     """What cannot be taken is answered once as well; what failed on our side may be sent again."""
     workspace, approval_id = place
     try:
-        topic = await reception.decide(workspace, approval_id, read_seen(decision), reviewer)
+        topic = await reception.decide(workspace, approval_id, read_decision_with_digest(decision), reviewer)
     except Error as error:
         if error.status >= 500:
             raise
-        return error_reply(error)
-    return json_reply(standing_json(topic))
+        return error_response(error)
+    return json_response(approval_status_json(topic))
 
 
-def _thin(topic: Topic) -> dict[str, object]:
+def _approval_summary(topic: ApprovalView) -> dict[str, object]:
     approval, subject = topic.approval, topic.approval.subject
     return {
         "id": approval.id,
         "tool": visible(subject.tool),
         "status": topic.status,
         "args_sha256": approval.args_sha256,
-        "sentence": words.short(topic.card.sentence, MAX_VALUE),
+        "sentence": words.shorten(topic.card.sentence, MAX_VALUE),
         "priority": subject.priority,
         "agent": visible(subject.agent),
         "requester": visible(subject.requester),
@@ -146,12 +148,12 @@ def _thin(topic: Topic) -> dict[str, object]:
     }
 
 
-def _full(card: Card) -> dict[str, object]:
+def _card_details(card: Card) -> dict[str, object]:
     """As the card shows it: what is secret stays hidden, and what is too much is left out and counted."""
     fields: list[dict[str, object]] = []
     room = MAX_FULL
     for field in card.fields[:MOST_FIELDS]:
-        name, value = words.short(visible(field.pointer), MAX_VALUE), words.short(field.text, MAX_VALUE)
+        name, value = words.shorten(visible(field.pointer), MAX_VALUE), words.shorten(field.text, MAX_VALUE)
         room -= len(name) + len(value)
         if room < 0:
             break
@@ -166,14 +168,14 @@ def _full(card: Card) -> dict[str, object]:
         "fields": fields,
         "fields_left": len(card.fields) - len(fields),
         "findings": findings,
-        **{name: words.short(text, MAX_VALUE) for name, text in claims.items() if text},
+        **{name: words.shorten(text, MAX_VALUE) for name, text in claims.items() if text},
     }
 
 
 def _secrets(settings: Mapping[str, object]) -> Sequence[str]:
     if "secret" in settings and "secrets" in settings:
         raise Misconfigured("give either secret or secrets")
-    many = settings["secrets"] if "secrets" in settings else [text(settings, "secret")]
+    many = settings["secrets"] if "secrets" in settings else [text_setting(settings, "secret")]
     if not isinstance(many, list | tuple) or not 1 <= len(many) <= MOST_SECRETS:
         raise Misconfigured(f"secrets is a list of one to {MOST_SECRETS}, the new one first")
     if not all(isinstance(each, str) and each for each in many):
@@ -181,8 +183,8 @@ def _secrets(settings: Mapping[str, object]) -> Sequence[str]:
     return cast(Sequence[str], many)
 
 
-def _read(body: bytes) -> Mapping[str, object]:
-    said = parse(body)
+def _read_body(body: bytes) -> Mapping[str, object]:
+    said = parse_json(body)
     if not isinstance(said, Mapping) or not set(said) <= FIELDS:
         raise InvalidRequest("The body is an object with approval_id, decision and maybe workspace, and nothing else.")
     return said
@@ -199,21 +201,21 @@ def _text(said: Mapping[str, object], name: str, default: str = "") -> str:
 UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
 
 
-def json_reply(value: object, status: int = 200) -> Reply:
-    return Reply(status, json.dumps(value, separators=(",", ":")).encode())
+def json_response(value: object, status: int = 200) -> InboundResponse:
+    return InboundResponse(status, json.dumps(value, separators=(",", ":")).encode())
 
 
-def error_reply(error: Error) -> Reply:
+def error_response(error: Error) -> InboundResponse:
     body = error.to_json()
     if isinstance(error, StoreUnavailable):
         body["message"] = UNAVAILABLE
     decision = body.get("decision")
     if isinstance(decision, dict):  # inside the program times are numbers; outside they are text
         body["decision"] = {**decision, "at": rfc3339(decision["at"])}
-    return json_reply(body, error.status)
+    return json_response(body, error.status)
 
 
-def standing_json(topic: Topic) -> dict[str, object]:
+def approval_status_json(topic: ApprovalView) -> dict[str, object]:
     """An approval in short: how it stands, and what was decided."""
     return {
         "id": topic.approval.id,
@@ -223,7 +225,7 @@ def standing_json(topic: Topic) -> dict[str, object]:
     }
 
 
-def decision_json(decided: Decided | None) -> Mapping[str, object] | None:
+def decision_json(decided: DecisionRecord | None) -> Mapping[str, object] | None:
     if decided is None:
         return None
     said = {"reason": visible(decided.reason), "comment": visible(decided.comment)}
@@ -244,11 +246,11 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-class Signer:
+class WebhookSigner:
     """`secrets` are the one in use first, then those that are on their way out."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        self._hooks = [Webhook(_key(secret)) for secret in secrets]
+        self._hooks = [Webhook(_decode_secret(secret)) for secret in secrets]
 
     def headers(self, message_id: str, content: str, at: int) -> dict[str, str]:
         name, seconds = message_id.replace(".", "_"), at // 1000
@@ -279,7 +281,7 @@ class Signer:
         return [hook.sign(name, at, content) for hook in self._hooks]
 
 
-def _key(secret: str) -> bytes:
+def _decode_secret(secret: str) -> bytes:
     """Strictly: what the library skips would be a weaker secret than it looks."""
     text = secret.removeprefix(PREFIX)
     try:

@@ -6,15 +6,15 @@ from importlib.resources import files
 
 from interlock.core.errors import NotFound
 
-NAMES = ("balanced", "strict", "read-only", "money")
+TEMPLATE_NAMES = ("balanced", "strict", "read-only", "money")
 
 
-def template(name: str) -> str:
-    if name not in NAMES:
-        raise NotFound(f"There is no template {name!r}. There are {', '.join(NAMES)}.")
+def read_template(name: str) -> str:
+    if name not in TEMPLATE_NAMES:
+        raise NotFound(f"There is no template {name!r}. There are {', '.join(TEMPLATE_NAMES)}.")
     return (files(__name__) / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def summary(name: str) -> str:
+def template_summary(name: str) -> str:
     """The first line of the file says what it lets through."""
-    return template(name).partition("\n")[0].removeprefix("# ")
+    return read_template(name).partition("\n")[0].removeprefix("# ")

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-LOOK_EVERY = 0.5  # seconds, by which a deadline may be late
+CHECK_INTERVAL = 0.5  # seconds, by which a deadline may be late
 
 
 class Deadlines:
     def __init__(self) -> None:
-        self._open: dict[Within, None] = {}
+        self._open: dict[Deadline, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def within(self, seconds: float) -> Within:
+    def within(self, seconds: float) -> Deadline:
         """For a `with` inside a task: whatever takes longer is given up, and TimeoutError is raised."""
-        return Within(self, seconds)
+        return Deadline(self, seconds)
 
-    def add(self, each: Within) -> None:
+    def add(self, each: Deadline) -> None:
         self._open[each] = None
         if self._timer is None:
-            self._timer = each.loop.call_later(LOOK_EVERY, self._look)
+            self._timer = each.loop.call_later(CHECK_INTERVAL, self._look)
 
-    def remove(self, each: Within) -> None:
+    def remove(self, each: Deadline) -> None:
         self._open.pop(each, None)
 
     def _look(self) -> None:
@@ -32,10 +32,10 @@ class Deadlines:
             each.give_up()
         if self._open:
             first = next(iter(self._open))
-            self._timer = first.loop.call_later(LOOK_EVERY, self._look)
+            self._timer = first.loop.call_later(CHECK_INTERVAL, self._look)
 
 
-class Within:
+class Deadline:
     __slots__ = ("_deadlines", "_gave_up", "_seconds", "_task", "end", "loop")
 
     def __init__(self, deadlines: Deadlines, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Within:
         self._seconds = seconds
         self._gave_up = False
 
-    def __enter__(self) -> Within:
+    def __enter__(self) -> Deadline:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a request is a task
         self._task, self.loop = task, task.get_loop()

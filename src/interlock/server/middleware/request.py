@@ -10,30 +10,40 @@ from itertools import count
 from time import perf_counter
 
 from interlock.core.errors import Error
-from interlock.server.counters import OTHER
-from interlock.server.http import App, Asked, Header, Message, Receive, Scope, Send, error_answer, send_answer
-from interlock.server.middleware.deadlines import Deadlines, Within
-from interlock.server.router import PLAIN
-from interlock.server.state import Site
+from interlock.server.counters import OTHER_ROUTE
+from interlock.server.http import (
+    AsgiApp,
+    AsgiMessage,
+    Header,
+    HttpRequest,
+    Receive,
+    Scope,
+    Send,
+    error_response,
+    send_response,
+)
+from interlock.server.middleware.deadlines import Deadline, Deadlines
+from interlock.server.router import SECURITY_HEADERS
+from interlock.server.state import ServerState
 
-LONGEST = 90.0  # seconds until an answer has to begin: longer than any long poll
-REFUSALS = frozenset({401, 403, 408, 413, 421, 429, 503})
+RESPONSE_TIMEOUT = 90.0  # seconds until an answer has to begin: longer than any long poll
+REFUSED_STATUSES = frozenset({401, 403, 408, 413, 421, 429, 503})
 # Where people reach it by https: nowhere else from then on, and the page uses nothing of the device.
-SAFE: tuple[Header, ...] = (
+HTTPS_HEADERS: tuple[Header, ...] = (
     (b"strict-transport-security", b"max-age=31536000"),
     (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
-_ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 
 
-class Entrance:
-    def __init__(self, site: Site, inner: App) -> None:
+class RequestMiddleware:
+    def __init__(self, site: ServerState, inner: AsgiApp) -> None:
         self._meters, self._log = site.meters, site.log
         self._inner = inner
         self._deadlines = Deadlines()
-        self._proxies = Proxies(site.settings.server.proxies)
+        self._proxies = TrustedProxies(site.settings.server.proxies)
         self._prefix = secrets.token_hex(6).encode()
-        self._more = SAFE if site.settings.server.public_url.startswith("https://") else ()
+        self._more = HTTPS_HEADERS if site.settings.server.public_url.startswith("https://") else ()
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,42 +51,44 @@ class Entrance:
             await self._inner(scope, receive, send)
             return
         self._proxies.resolve(scope)
-        visit = Visit(scope, send, self._request_id(scope), self._more)
+        visit = RequestScope(scope, send, self._request_id(scope), self._more)
         scope["request_id"] = visit.id
         try:
-            with self._deadlines.within(LONGEST) as visit.limit:
+            with self._deadlines.within(RESPONSE_TIMEOUT) as visit.limit:
                 await self._inner(scope, receive, visit.send)
         except TimeoutError as error:
-            await self._broken(visit, error, TooLong("This took too long and was given up. Try again in a while."))
+            await self._broken(
+                visit, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
+            )
         except Exception as error:  # noqa: BLE001  whatever it was, who asked is told that it was not their doing
-            await self._broken(visit, error, internal())
+            await self._broken(visit, error, internal_error())
         finally:
             self._note(visit)
 
     def _request_id(self, scope: Scope) -> bytes:
         for name, value in scope["headers"]:
-            if name == b"x-request-id" and _ID.fullmatch(value):
+            if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
                 given: bytes = value
                 return given
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
-    async def _broken(self, visit: Visit, error: Exception, told: Error) -> None:
+    async def _broken(self, visit: RequestScope, error: Exception, told: Error) -> None:
         visit.limit = None  # it is over
         self._meters.failures += 1
         self._log.failed("request_failed", error, **visit.facts())
         if not visit.status:  # else it has begun, and ends where it is
             told.ids["request_id"] = visit.id.decode()
-            await send_answer(visit.send, error_answer(told), PLAIN)
+            await send_response(visit.send, error_response(told), SECURITY_HEADERS)
 
-    def _note(self, visit: Visit) -> None:
+    def _note(self, visit: RequestScope) -> None:
         self._meters.answered((visit.method, visit.template, visit.status), perf_counter() - visit.begun)
         if self._log.every_request:
             self._log.request("info", "request", **visit.facts())
-        elif visit.status in REFUSALS and self._log.problems:
+        elif visit.status in REFUSED_STATUSES and self._log.problems:
             self._log.request("warning", "request_refused", **visit.facts())
 
 
-class Visit:
+class RequestScope:
     """One request on its way; `status` is 0 until the answer begins."""
 
     __slots__ = ("_more", "_scope", "_send", "begun", "id", "limit", "status")
@@ -87,10 +99,10 @@ class Visit:
         self._send = send
         self.id = request_id
         self.begun = perf_counter()
-        self.limit: Within | None = None
+        self.limit: Deadline | None = None
         self.status = 0
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._more]
@@ -102,17 +114,17 @@ class Visit:
     @property
     def method(self) -> str:
         method: str = self._scope["method"]
-        return method if method in METHODS else OTHER
+        return method if method in KNOWN_METHODS else OTHER_ROUTE
 
     @property
     def template(self) -> str:
         """Of the route, so that no id is in it."""
-        found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER)
+        found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER_ROUTE)
         return str(found)
 
     def facts(self) -> dict[str, object]:
         """What may be told of it: not its path, which can hold anything."""
-        asked: Asked | None = self._scope.get("interlock")
+        asked: HttpRequest | None = self._scope.get("interlock")
         principal = asked.principal if asked is not None else None
         client = self._scope.get("client")
         return {
@@ -127,22 +139,22 @@ class Visit:
         }
 
 
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class Internal(Error):
+class InternalError(Error):
     code, status = "internal", 500
 
 
-def internal() -> Internal:
-    return Internal("Something is wrong with the server; this was not your doing. Its log knows more by this id.")
+def internal_error() -> InternalError:
+    return InternalError("Something is wrong with the server; this was not your doing. Its log knows more by this id.")
 
 
-class TooLong(Error):
+class ResponseTimeout(Error):
     code, status = "too_long", 503
 
 
-class Proxies:
+class TrustedProxies:
     """`addresses` are those of the proxies, or networks such as 10.0.0.0/8."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
@@ -153,26 +165,26 @@ class Proxies:
         client = scope.get("client")
         if not self._networks or not client or not self._is_ours(client[0]):
             return
-        hops = [each.strip() for each in _forwarded(scope["headers"]).split(",") if each.strip()]
+        hops = [each.strip() for each in _forwarded_for(scope["headers"]).split(",") if each.strip()]
         for hop in reversed(hops):
-            if not _is_address(hop):
+            if not _is_ip_address(hop):
                 return  # a proxy that writes what is no address cannot be believed
             scope["client"] = (hop, 0)
             if not self._is_ours(hop):
                 return
 
     def _is_ours(self, address: str) -> bool:
-        if not _is_address(address):
+        if not _is_ip_address(address):
             return False
         parsed = ip_address(address)
         return any(parsed in network for network in self._networks)
 
 
-def _forwarded(headers: list[Header]) -> str:
+def _forwarded_for(headers: list[Header]) -> str:
     return b",".join(value for name, value in headers if name == b"x-forwarded-for").decode("latin-1")
 
 
-def _is_address(text: str) -> bool:
+def _is_ip_address(text: str) -> bool:
     try:
         ip_address(text)
     except ValueError:

@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from interlock import __version__
-from interlock.server.openapi.examples import BODIES, ROUTES
-from interlock.server.openapi.field_docs import FIELDS
+from interlock.server.openapi.examples import BODY_EXAMPLES, ROUTE_EXAMPLES
+from interlock.server.openapi.field_docs import FIELD_DESCRIPTIONS
 
-ABOUT = (
+API_DESCRIPTION = (
     "An agent proposes a tool call; a policy lets it pass, refuses it, or asks people; they approve, edit, answer or "
     "reject it; the call then runs at most once, with exactly the arguments that were approved.\n\n"
     "Errors are `{error, message, …ids}`: `error` is for programs, `message` says what to do next. Times are RFC 3339 "
@@ -39,17 +39,17 @@ TAGS = {
     "audit": "The ledger of all that happened.",
     "operations": "For those who run the server.",
 }
-KEY = {
+IDEMPOTENCY_KEY_PARAMETER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "description": "The same request under the same key is done once, and answered the same for a day.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 }
-OTHER = {
+OTHER_ERRORS = {
     "description": "Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many "
     "requests (429), a failure of ours (500).",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorJson"}}},
 }
 METHODS = ("get", "put", "post", "delete")
 
@@ -57,18 +57,18 @@ Document = dict[str, Any]
 Operation = dict[str, Any]
 
 
-def describe(rest: FastAPI, cookie: str) -> Document:
+def build_openapi(rest: FastAPI, cookie: str) -> Document:
     """Made once: routes do not change while the server runs."""
     made = get_openapi(
         title="Interlock",
         version=__version__,
         openapi_version="3.1.0",
         summary="The safety interlock between AI agents and the real world.",
-        description=ABOUT,
+        description=API_DESCRIPTION,
         routes=rest.routes,
     )
     for method, path, operation in operations(made):
-        _mend(method, path, operation)
+        _complete_operation(method, path, operation)
     used = dict.fromkeys(tag for _, _, operation in operations(made) for tag in operation["tags"])
     known = [name for name in TAGS if name in used]
     listed = [*known, *(name for name in used if name not in TAGS)]
@@ -76,7 +76,7 @@ def describe(rest: FastAPI, cookie: str) -> Document:
     for unused in ("HTTPValidationError", "ValidationError"):
         made["components"]["schemas"].pop(unused, None)
     for model in made["components"]["schemas"].values():
-        _explain(model.get("properties", {}))
+        _add_field_descriptions(model.get("properties", {}))
     made["components"]["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "interlock keys create --name NAME --role ROLE"},
         "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "Set by signing in."},
@@ -99,30 +99,30 @@ def body_models(operation: Operation) -> Iterator[str]:
             yield each["$ref"].rpartition("/")[2]
 
 
-def _mend(method: str, path: str, operation: Operation) -> None:
+def _complete_operation(method: str, path: str, operation: Operation) -> None:
     words = operation.get("description", "").strip()
     operation["summary"] = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(".:")
     operation["operationId"] = f"{method.lower()}{re.sub(r'[^a-z0-9]+', '_', path.lower())}".rstrip("_")
     answers: dict[str, Any] = operation["responses"]
     if "HTTPValidationError" in str(answers.get("422", "")):
         del answers["422"]  # the framework's own words for what is 400 here
-    answers["default"] = OTHER
+    answers["default"] = OTHER_ERRORS
     if method == "POST":
-        operation.setdefault("parameters", []).append(KEY)
-    _exemplify(f"{method} {path}", operation)
+        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY_PARAMETER)
+    _add_examples(f"{method} {path}", operation)
 
 
-def _explain(properties: Mapping[str, dict[str, Any]]) -> None:
+def _add_field_descriptions(properties: Mapping[str, dict[str, Any]]) -> None:
     for name, schema in properties.items():
         schema.pop("title", None)
-        if name in FIELDS and "description" not in schema and "$ref" not in schema:
-            schema["description"] = FIELDS[name]
+        if name in FIELD_DESCRIPTIONS and "description" not in schema and "$ref" not in schema:
+            schema["description"] = FIELD_DESCRIPTIONS[name]
 
 
-def _exemplify(route: str, operation: Operation) -> None:
+def _add_examples(route: str, operation: Operation) -> None:
     content: Mapping[str, dict[str, Any]] = operation.get("requestBody", {}).get("content", {})
-    for kind, example in ROUTES.get(route, {}).items():
+    for kind, example in ROUTE_EXAMPLES.get(route, {}).items():
         content[kind]["example"] = example
     for name in body_models(operation):
-        if name in BODIES:
-            content["application/json"]["example"] = BODIES[name]
+        if name in BODY_EXAMPLES:
+            content["application/json"]["example"] = BODY_EXAMPLES[name]

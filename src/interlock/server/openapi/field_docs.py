@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-FIELDS: Mapping[str, str] = {
+FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "acknowledged": "Ids of the findings that the person looked at; alarms have to be among them.",
     "agent": "The agent that wants it; the name of the key, if left out.",
     "agent_path": "The agents that called each other, the outermost first.",

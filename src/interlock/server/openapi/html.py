@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 from interlock.server.openapi.document import Document, Operation, operations
 
-HOST = "http://127.0.0.1:8321"
+EXAMPLE_HOST = "http://127.0.0.1:8321"
 Schema = Mapping[str, Any]
 
 
-class Field(NamedTuple):
+class DocField(NamedTuple):
     name: str
     type: str
     required: bool
     text: str
 
 
-class Route(NamedTuple):
+class DocRoute(NamedTuple):
     """`kinds` are the kinds of bodies that it takes; `answer` is the name of what it gives.
 
     `recent`: a session has to be of the last minutes.
@@ -31,8 +31,8 @@ class Route(NamedTuple):
     path: str
     text: str
     roles: tuple[str, ...]
-    parameters: tuple[Field, ...]
-    body: tuple[Field, ...]
+    parameters: tuple[DocField, ...]
+    body: tuple[DocField, ...]
     kinds: tuple[str, ...]
     answer: str
     errors: tuple[str, ...]
@@ -40,22 +40,22 @@ class Route(NamedTuple):
     recent: bool = False
 
 
-class Model(NamedTuple):
+class DocModel(NamedTuple):
     name: str
     text: str
-    fields: tuple[Field, ...]
+    fields: tuple[DocField, ...]
 
 
-class Group(NamedTuple):
+class DocGroup(NamedTuple):
     name: str
     text: str
-    routes: tuple[Route, ...]
+    routes: tuple[DocRoute, ...]
 
 
-def groups(made: Document) -> list[Group]:
+def doc_groups(made: Document) -> list[DocGroup]:
     listed = list(operations(made))
     return [
-        Group(
+        DocGroup(
             tag["name"],
             tag["description"],
             tuple(_route(made, *each) for each in listed if tag["name"] in each[2]["tags"]),
@@ -64,38 +64,38 @@ def groups(made: Document) -> list[Group]:
     ]
 
 
-def answers(made: Document) -> list[Model]:
+def response_models(made: Document) -> list[DocModel]:
     """The models of all answers, with those that they are made of."""
-    wanted = [name for _, _, operation in operations(made) for name in _names(_answer(operation))]
+    wanted = [name for _, _, operation in operations(made) for name in _model_names(_response_schema(operation))]
     found: dict[str, Schema] = {}
     while wanted:
         name = wanted.pop(0)
         if name not in found:
             found[name] = made["components"]["schemas"][name]
-            wanted += _names(found[name])
-    return [Model(name, found[name].get("description", ""), _fields(found[name])) for name in sorted(found)]
+            wanted += _model_names(found[name])
+    return [DocModel(name, found[name].get("description", ""), _fields(found[name])) for name in sorted(found)]
 
 
-def _route(made: Document, method: str, path: str, operation: Operation) -> Route:
+def _route(made: Document, method: str, path: str, operation: Operation) -> DocRoute:
     content: Mapping[str, Schema] = operation.get("requestBody", {}).get("content", {})
     body = content.get("application/json", {}).get("schema", {})
-    answer = _answer(operation)
-    return Route(
+    answer = _response_schema(operation)
+    return DocRoute(
         method,
         path,
         operation.get("description", ""),
         tuple(operation.get("x-roles", ())),
         tuple(_parameter(each) for each in operation.get("parameters", ())),
-        tuple(field for name in _names(body)[:1] for field in _fields(made["components"]["schemas"][name])),
+        tuple(field for name in _model_names(body)[:1] for field in _fields(made["components"]["schemas"][name])),
         tuple(content),
-        _type(answer) if answer else "",
+        _type_text(answer) if answer else "",
         tuple(f"{status} {HTTPStatus(int(status)).phrase}" for status in operation["responses"] if status[0] in "45"),
         _curl(method, path, content, secret="x-roles" in operation),
         bool(operation.get("x-recent-sign-in")),
     )
 
 
-def _answer(operation: Operation) -> Schema:
+def _response_schema(operation: Operation) -> Schema:
     for status, answer in operation["responses"].items():
         for kind, content in answer.get("content", {}).items():
             if status.startswith("2"):
@@ -104,63 +104,63 @@ def _answer(operation: Operation) -> Schema:
     return {}
 
 
-def _parameter(given: Schema) -> Field:
+def _parameter(given: Schema) -> DocField:
     where = "" if given["in"] == "query" else f" ({given['in']})"
     text = given.get("description", "")
-    return Field(given["name"] + where, _type(given["schema"]), bool(given.get("required")), text)
+    return DocField(given["name"] + where, _type_text(given["schema"]), bool(given.get("required")), text)
 
 
-def _fields(schema: Schema) -> tuple[Field, ...]:
+def _fields(schema: Schema) -> tuple[DocField, ...]:
     required = schema.get("required", ())
     return tuple(
-        Field(name, _type(each), name in required, each.get("description", ""))
+        DocField(name, _type_text(each), name in required, each.get("description", ""))
         for name, each in schema.get("properties", {}).items()
     )
 
 
-def _type(schema: Schema) -> str:
+def _type_text(schema: Schema) -> str:
     """In few words."""
     match schema:
         case {"$ref": ref}:
             return str(ref).rpartition("/")[2]
         case {"anyOf": several}:
-            return " or ".join(dict.fromkeys(_type(each) for each in several))
+            return " or ".join(dict.fromkeys(_type_text(each) for each in several))
         case {"enum": values}:
             return " or ".join(json.dumps(value) for value in values)
         case {"const": value}:
             return json.dumps(value)
         case {"type": "array", "items": items}:
-            return f"list of {_type(items)}"
+            return f"list of {_type_text(items)}"
         case {"type": name}:
             return f"{name} ({schema['format']})" if "format" in schema else str(name)
         case _:
             return "any"
 
 
-def _names(schema: object) -> list[str]:
+def _model_names(schema: object) -> list[str]:
     """The models that a schema mentions."""
-    return list(dict.fromkeys(_walk(schema)))
+    return list(dict.fromkeys(_walk_refs(schema)))
 
 
-def _walk(schema: object) -> Iterator[str]:
+def _walk_refs(schema: object) -> Iterator[str]:
     match schema:
         case {"$ref": str(ref)}:
             yield ref.rpartition("/")[2]
         case Mapping():
             for inner in schema.values():
-                yield from _walk(inner)
+                yield from _walk_refs(inner)
         case list():
             for inner in schema:
-                yield from _walk(inner)
+                yield from _walk_refs(inner)
         case _:
             return
 
 
 def _curl(method: str, path: str, content: Mapping[str, Schema], *, secret: bool) -> str:
     """As it can be typed, with the names of a path in capitals."""
-    address = HOST + path.replace("{", "$").replace("}", "")
+    address = EXAMPLE_HOST + path.replace("{", "$").replace("}", "")
     words = ["curl", *([] if method == "GET" else ["-X", method])]
-    lines = [" ".join([*words, f'"{_capitals(address)}"' if "$" in address else address])]
+    lines = [" ".join([*words, f'"{_upper_path_params(address)}"' if "$" in address else address])]
     lines += ['-H "Authorization: Bearer $KEY"'] if secret else []
     for kind, each in list(content.items())[:1]:
         example = each.get("example", {})
@@ -169,5 +169,5 @@ def _curl(method: str, path: str, content: Mapping[str, Schema], *, secret: bool
     return " \\\n  ".join(lines)
 
 
-def _capitals(address: str) -> str:
+def _upper_path_params(address: str) -> str:
     return "/".join(part.upper() if part.startswith("$") else part for part in address.split("/"))

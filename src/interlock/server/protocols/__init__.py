@@ -14,35 +14,35 @@ from typing import NamedTuple
 from fastapi import APIRouter
 
 from interlock.server.auth import Auth
-from interlock.server.dependencies import Described, document
-from interlock.server.router import Live
-from interlock.server.state import Site
+from interlock.server.dependencies import RouteDocs, document_route
+from interlock.server.router import StreamRoute
+from interlock.server.state import ServerState
 
-Streams = Callable[[Site, Auth], Sequence[tuple[Live, Described]]]
+StreamFactory = Callable[[ServerState, Auth], Sequence[tuple[StreamRoute, RouteDocs]]]
 
 
-class Protocol(NamedTuple):
+class ProtocolRoutes(NamedTuple):
     """`router` has all of its routes, for the document; `streams` are served before the framework sees them."""
 
     name: str
     router: APIRouter
-    streams: Sequence[Live]
+    streams: Sequence[StreamRoute]
 
 
-def found(site: Site, auth: Auth) -> list[Protocol]:
+def load_protocols(site: ServerState, auth: Auth) -> list[ProtocolRoutes]:
     """Every file or folder here."""
     names = sorted(each.name for each in iter_modules(__path__))
-    return [_opened(name, site, auth) for name in names]
+    return [_load_protocol(name, site, auth) for name in names]
 
 
-def _opened(name: str, site: Site, auth: Auth) -> Protocol:
+def _load_protocol(name: str, site: ServerState, auth: Auth) -> ProtocolRoutes:
     module = import_module(f"{__name__}.{name}")
     plain: APIRouter = module.router
-    streams: Streams = getattr(module, "streams", lambda *_: ())
+    streams: StreamFactory = getattr(module, "streams", lambda *_: ())
     router, live = APIRouter(), streams(site, auth)
     router.include_router(plain)
     named = APIRouter(tags=plain.tags)
     for each, described in live:
-        document(named, each, described)
+        document_route(named, each, described)
     router.include_router(named)
-    return Protocol(name, router, [each for each, _ in live])
+    return ProtocolRoutes(name, router, [each for each, _ in live])

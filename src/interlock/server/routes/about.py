@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from interlock import __version__
-from interlock.server.dependencies import LOOKERS, Caller, Here, fails, may
+from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 
 router = APIRouter(tags=["operations"])
 
@@ -21,8 +21,8 @@ class About(BaseModel):
     workspace: str
 
 
-@router.get("/api/about", responses=fails(), **may(LOOKERS))
-async def about(site: Here, who: Caller) -> About:
+@router.get("/api/about", responses=documented_errors(), **require_roles(VIEWERS))
+async def about(site: StateDep, who: PrincipalDep) -> About:
     """Which version runs, and on what."""
     return About(
         version=__version__,

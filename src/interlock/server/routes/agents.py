@@ -11,44 +11,44 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from interlock.chat.agents import Known, Origin
+from interlock.chat.agents import AgentOrigin, ResolvedAgent
 from interlock.chat.tool_registry import known_tools
-from interlock.config.agents import KEYS, KnownTool, problems_of, warnings_of
-from interlock.config.models import Agent
-from interlock.config.yaml import nearest
+from interlock.config.agents import AGENT_KEYS, AvailableTool, find_agent_problems, find_agent_warnings
+from interlock.config.models import AgentSettings
+from interlock.config.yaml import did_you_mean
 from interlock.core.call import MAX_NAME
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
-from interlock.core.ports import SeenTool
+from interlock.core.ports import FirstSeenTool
 from interlock.runtime.durations import optional_rfc3339
 from interlock.server.dependencies import (
     DECIDERS,
-    LOOKERS,
-    Caller,
-    Given,
-    Here,
-    check_match,
+    VIEWERS,
+    PrincipalDep,
+    RequestDep,
+    StateDep,
+    check_if_match,
+    documented_errors,
     etag,
-    fails,
-    may,
-    recently,
+    require_recent_sign_in,
+    require_roles,
 )
-from interlock.server.http import Body, encoded
-from interlock.server.proposals import team_of
-from interlock.server.state import Site
+from interlock.server.http import RequestBody, encode_json
+from interlock.server.proposals import action_team
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["agents and tools"])
 
-MOST = 1_000  # names in one list of an agent
-ELSEWHERE = Known(Agent(), "calls")
+MAX_NAMES = 1_000  # names in one list of an agent
+REMOTE_AGENT = ResolvedAgent(AgentSettings(), "calls")
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-NameList = Annotated[list[Name], Field(default_factory=list, max_length=MOST)]
+NameList = Annotated[list[Name], Field(default_factory=list, max_length=MAX_NAMES)]
 
 
-class AgentBody(Body):
+class AgentBody(RequestBody):
     """What is left out stays as the configuration file or the program has it, and is empty if neither knows the agent.
 
     `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
@@ -58,16 +58,16 @@ class AgentBody(Body):
     model: Annotated[str, Field(max_length=MAX_NAME)] = ""
     instructions: Annotated[str, Field(max_length=100_000)] = ""
     tools: NameList
-    tool_approvals: Annotated[dict[Name, bool], Field(default_factory=dict, max_length=MOST)]
+    tool_approvals: Annotated[dict[Name, bool], Field(default_factory=dict, max_length=MAX_NAMES)]
     agents: NameList
-    limits: Annotated[dict[str, object], Field(default_factory=dict, max_length=MOST)]
+    limits: Annotated[dict[str, object], Field(default_factory=dict, max_length=MAX_NAMES)]
 
     @model_validator(mode="before")
     @classmethod
     def _know_every_key(cls, given: object) -> object:
-        odd = sorted(str(key) for key in given if key not in KEYS) if isinstance(given, Mapping) else []
+        odd = sorted(str(key) for key in given if key not in AGENT_KEYS) if isinstance(given, Mapping) else []
         if odd:
-            message = f'unknown key "{visible(odd[0])[:MAX_NAME]}"{nearest(odd[0], KEYS)}'
+            message = f'unknown key "{visible(odd[0])[:MAX_NAME]}"{did_you_mean(odd[0], AGENT_KEYS)}'
             raise PydanticCustomError("unknown_key", "{message}", {"message": message})
         return given
 
@@ -81,7 +81,7 @@ class AgentInfo(BaseModel):
 
     name: str
     version: int
-    source: Origin
+    source: AgentOrigin
     model: str
     instructions: str
     tools: list[str]
@@ -100,87 +100,87 @@ class AgentList(BaseModel):
 
 
 @dataclass(frozen=True)
-class Everything:
+class AgentCatalog:
     """All agents and tools of a workspace, by name."""
 
-    agents: Mapping[str, Known]
-    tools: Mapping[str, KnownTool]
+    agents: Mapping[str, ResolvedAgent]
+    tools: Mapping[str, AvailableTool]
 
     def info(self, name: str) -> AgentInfo:
         known = self.agents[name]
         others = {other: each.agent for other, each in self.agents.items()}
-        fields = cast(dict[str, Any], json.loads(encoded(asdict(known.agent))))
+        fields = cast(dict[str, Any], json.loads(encode_json(asdict(known.agent))))
         return AgentInfo(
             name=name,
             version=known.stored.version if known.stored else 0,
             source=known.origin,
             **fields,
-            warnings=[visible(line) for line in warnings_of(name, known.agent, self.tools, others)],
+            warnings=[visible(line) for line in find_agent_warnings(name, known.agent, self.tools, others)],
             stored=sorted(json.loads(known.stored.body)) if known.stored else [],
             changed_by=known.stored.author if known.stored else None,
             changed_at=optional_rfc3339(known.stored.at if known.stored else None),
         )
 
 
-@router.get("/api/agents", responses=fails(), **may(LOOKERS))
-async def list_agents(site: Here, who: Caller) -> AgentList:
+@router.get("/api/agents", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_agents(site: StateDep, who: PrincipalDep) -> AgentList:
     """Agents that are stored, configured, built in, or known from their calls."""
-    found = await everything(site, who.workspace)
+    found = await load_agent_catalog(site, who.workspace)
     return AgentList(items=[found.info(name) for name in sorted(found.agents)])
 
 
-@router.get("/api/agents/{name}", responses=fails(404), **may(LOOKERS))
-async def show_agent(name: str, site: Here, who: Caller, response: Response) -> AgentInfo:
+@router.get("/api/agents/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
+async def show_agent(name: str, site: StateDep, who: PrincipalDep, response: Response) -> AgentInfo:
     """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
-    return await _shown(site, who, name, response)
+    return await _show_agent(site, who, name, response)
 
 
-@router.put("/api/agents/{name}", responses=fails(409), **recently(DECIDERS))
+@router.put("/api/agents/{name}", responses=documented_errors(409), **require_recent_sign_in(DECIDERS))
 async def put_agent(
     name: str,
     body: AgentBody,
-    site: Here,
-    who: Caller,
-    asked: Given,
+    site: StateDep,
+    who: PrincipalDep,
+    asked: RequestDep,
     response: Response,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> AgentInfo:
     """Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve."""
     check_name(name)
-    found = await everything(site, who.workspace)
-    before = found.agents.get(name, ELSEWHERE)
-    text = encoded(body.model_dump(exclude_unset=True)).decode()
+    found = await load_agent_catalog(site, who.workspace)
+    before = found.agents.get(name, REMOTE_AGENT)
+    text = encode_json(body.model_dump(exclude_unset=True)).decode()
     after = site.assistant.agents.over(name, text)
-    _check_sound(name, after, found)
+    _check_valid(name, after, found)
     if who.role != ADMIN:
         doors = await site.workspaces.doors(who.workspace)
         _check_reviewer(who, before.agent, after)
-        for tool in _lifted(before.agent.tool_approvals, after.tool_approvals):
-            if not may_lift(who, tool, doors.loaded.policy, team_of(tool, site, doors)):
-                raise _not_lifted(who, tool)
+        for tool in _relaxed_tools(before.agent.tool_approvals, after.tool_approvals):
+            if not may_disable_approval(who, tool, doors.loaded.policy, action_team(tool, site, doors)):
+                raise _may_not_disable(who, tool)
     version = before.stored.version if before.stored else 0
     # the rights were checked against this very version
-    bound = check_match(asked.headers, etag(version)) or who.role != ADMIN
+    bound = check_if_match(asked.headers, etag(version)) or who.role != ADMIN
     await site.workspaces.put_agent(who.workspace, name, text, who.name, reason, version if bound else None)
-    return await _shown(site, who, name, response)
+    return await _show_agent(site, who, name, response)
 
 
-async def everything(site: Site, workspace: str) -> Everything:
+async def load_agent_catalog(site: ServerState, workspace: str) -> AgentCatalog:
     seen = await site.store.tools(workspace)
     stored = {each.name: each for each in await site.store.agents(workspace)}
-    elsewhere = {tool.agent: ELSEWHERE for tool in seen if tool.agent}
-    return Everything({**elsewhere, **site.assistant.agents.all(stored)}, _tools(site, workspace, seen))
+    elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent}
+    return AgentCatalog({**elsewhere, **site.assistant.agents.all(stored)}, _tools(site, workspace, seen))
 
 
-def _tools(site: Site, workspace: str, seen: Sequence[SeenTool]) -> dict[str, KnownTool]:
+def _tools(site: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:
     """What is known from reads alone has no definition, and is free."""
-    tools = {tool.name: KnownTool(bool(tool.spec_sha256)) for tool in seen}
-    tools |= dict.fromkeys(site.settings.actions, KnownTool(asks=True))
+    tools = {tool.name: AvailableTool(bool(tool.spec_sha256)) for tool in seen}
+    tools |= dict.fromkeys(site.settings.actions, AvailableTool(asks=True))
     return tools | known_tools(site.assistant.toolbox.all(workspace).values())
 
 
-async def _shown(site: Site, who: Principal, name: str, response: Response) -> AgentInfo:
-    found = await everything(site, who.workspace)
+async def _show_agent(site: ServerState, who: Principal, name: str, response: Response) -> AgentInfo:
+    found = await load_agent_catalog(site, who.workspace)
     if name not in found.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
     shown = found.info(name)
@@ -188,10 +188,10 @@ async def _shown(site: Site, who: Principal, name: str, response: Response) -> A
     return shown
 
 
-def _check_sound(name: str, after: Agent, found: Everything) -> None:
+def _check_valid(name: str, after: AgentSettings, found: AgentCatalog) -> None:
     """An agent that runs elsewhere cannot be called from here."""
     here = {other: known.agent for other, known in found.agents.items() if known.origin != "calls"}
-    problems = [*problems_of(name, after, {**here, name: after})]
+    problems = [*find_agent_problems(name, after, {**here, name: after})]
     if problems:
         told = [{"pointer": problem.pointer, "message": visible(problem.message)} for problem in problems]
         raise InvalidRequest(f"{told[0]['pointer']}: {told[0]['message']}.", problems=told)
@@ -200,7 +200,7 @@ def _check_sound(name: str, after: Agent, found: Everything) -> None:
 # Who may switch a gate off
 
 
-def may_lift(who: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
+def may_disable_approval(who: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
     """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not.
 
     `team` decides about an action where no rule says who does.
@@ -216,17 +216,17 @@ def may_lift(who: Principal, tool: str, policy: Policy, team: People | None = No
     return who.role == ADMIN or (who.role in DECIDERS and approves)
 
 
-def _check_reviewer(who: Principal, before: Agent, after: Agent) -> None:
+def _check_reviewer(who: Principal, before: AgentSettings, after: AgentSettings) -> None:
     if replace(after, tool_approvals=before.tool_approvals) != before:
         raise Forbidden(f"{who.name} is {who.role} here: only admins change more than tool_approvals. Ask an admin.")
 
 
-def _not_lifted(who: Principal, tool: str) -> Forbidden:
+def _may_not_disable(who: Principal, tool: str) -> Forbidden:
     message = f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
     return Forbidden(f"{message} Ask an admin.", tool=tool)
 
 
-def _lifted(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:
+def _relaxed_tools(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:
     """The tools that would be asked about less: from on to unsaid, from unsaid to off."""
     weight = {True: 2, None: 1, False: 0}
     return sorted(tool for tool in {*before, *after} if weight[after.get(tool)] < weight[before.get(tool)])

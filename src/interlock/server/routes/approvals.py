@@ -11,19 +11,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from interlock.app.workspaces import Doors
-from interlock.core.approval.approval import STATUSES, Approval, waits_for
+from interlock.app.workspaces import WorkspaceServices
+from interlock.core.approval.approval import STATUSES, Approval, needs_reviewer
 from interlock.core.approval.discussion import MAX_QUESTION
-from interlock.core.decision import MAX_COMMENT, Decision, read_seen
+from interlock.core.decision import MAX_COMMENT, Decision, read_decision_with_digest
 from interlock.core.errors import Error, InvalidRequest
 from interlock.core.policy.policy import People
-from interlock.core.ports import Query as Wanted
-from interlock.presenters.approval import row_json
+from interlock.core.ports import ApprovalQuery as Wanted
+from interlock.presenters.approval import inbox_row_json
 from interlock.runtime.durations import parse_time
-from interlock.server.context import AtDesk, Desk
-from interlock.server.dependencies import DECIDERS, LOOKERS, gives, may, response
-from interlock.server.http import Body, Many, error_answer, json_answer
-from interlock.server.models import Page, Shown, Told
+from interlock.server.context import ContextDep, RequestContext
+from interlock.server.dependencies import DECIDERS, VIEWERS, documented_responses, require_roles, to_starlette
+from interlock.server.http import JsonList, RequestBody, error_response, json_response
+from interlock.server.models import ApprovalJson, ApprovalPageJson, ResponseModel
 from interlock.storage.engine.queries import MAX_LIMIT
 
 MAX_BULK = 500
@@ -32,7 +32,7 @@ MAX_NAME = 500  # characters of a filter
 router = APIRouter(prefix="/api/approvals", tags=["approvals"])
 
 
-def _known(text: str) -> str:
+def _check_statuses(text: str) -> str:
     unknown = [status for status in text.split(",") if status not in STATUSES]
     if text and unknown:
         said = {"status": unknown[0][:50], "allowed": ", ".join(STATUSES)}
@@ -41,10 +41,10 @@ def _known(text: str) -> str:
 
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
-Times = tuple[int, int | None]
+TimeRange = tuple[int, int | None]
 
 
-class Filters(BaseModel):
+class PendingApprovalsQuery(BaseModel):
     """All of them have to fit. `user` asked for it, decided, voted or edited; `team` may decide it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -64,38 +64,38 @@ class Filters(BaseModel):
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
 
 
-class AllFilters(Filters):
+class ApprovalsQuery(PendingApprovalsQuery):
     """With the status, several are parted by commas; and when it was proposed, the first time included."""
 
-    status: Annotated[str, AfterValidator(_known), Field(json_schema_extra={"examples": ["pending"]})] = ""
+    status: Annotated[str, AfterValidator(_check_statuses), Field(json_schema_extra={"examples": ["pending"]})] = ""
     since: Annotated[Name, Field(description="RFC 3339.")] = ""
     until: Annotated[Name, Field(description="RFC 3339.")] = ""
 
 
-class Bulk(Body):
+class BulkDecisionsBody(RequestBody):
     """At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself."""
 
-    decisions: Annotated[Many[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
+    decisions: Annotated[JsonList[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
 
 
-class Delegate(Body):
+class DelegateBody(RequestBody):
     """Lets others decide in your place, this once. Whoever takes your seat is no further vote."""
 
-    users: Many[str] = ()
-    teams: Many[str] = ()
+    users: JsonList[str] = ()
+    teams: JsonList[str] = ()
 
 
-class Comment(Body):
+class CommentBody(RequestBody):
     text: Annotated[str, Field(min_length=1, max_length=MAX_COMMENT)]
 
 
-class Ask(Body):
+class AskAgentBody(RequestBody):
     """A question to the agent; nothing is decided by it."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
 
 
-class Resolve(Body):
+class ResolveUnknownBody(RequestBody):
     """How a call ended of which nobody knows: somebody looked."""
 
     ok: bool
@@ -103,11 +103,11 @@ class Resolve(Body):
     result: object = None
 
 
-class Nothing(Body):
+class EmptyBody(RequestBody):
     """No fields."""
 
 
-class Result(Told):
+class BulkDecisionResult(ResponseModel):
     """What became of one decision: the status, or the error that a single decision would have got."""
 
     model_config = ConfigDict(extra="allow")
@@ -120,83 +120,97 @@ class Result(Told):
     message: str = ""
 
 
-class Results(Told):
-    results: list[Result]
+class BulkDecisionResults(ResponseModel):
+    results: list[BulkDecisionResult]
 
 
-@router.get("", responses=gives(Page), **may(LOOKERS))
-async def list_approvals(filters: Annotated[AllFilters, Query()], desk: AtDesk) -> Response:
+@router.get("", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
+async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], desk: ContextDep) -> Response:
     """Newest first; with status=pending, those that expire first."""
-    times = _times(filters)
+    times = _time_range(filters)
     return await _page(desk, filters, tuple(filters.status.split(",")) if filters.status else (), times)
 
 
-@router.get("/pending", responses=gives(Page), **may(LOOKERS))
-async def list_pending(filters: Annotated[Filters, Query()], desk: AtDesk) -> Response:
+@router.get("/pending", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
+async def list_pending(filters: Annotated[PendingApprovalsQuery, Query()], desk: ContextDep) -> Response:
     """What waits for people, by time left."""
     return await _page(desk, filters, ("pending",))
 
 
-@router.get("/{approval_id}", responses=gives(Shown, 404), **may(LOOKERS))
-async def show_approval(approval_id: str, desk: AtDesk) -> Response:
+@router.get("/{approval_id}", responses=documented_responses(ApprovalJson, 404), **require_roles(VIEWERS))
+async def show_approval(approval_id: str, desk: ContextDep) -> Response:
     """Everything about one, with its card. The ETag is its version."""
     return await desk.show(approval_id)
 
 
-@router.post("/bulk", responses=gives(Results), **may(DECIDERS))
-async def decide_many(body: Bulk, desk: AtDesk) -> Response:
+@router.post("/bulk", responses=documented_responses(BulkDecisionResults), **require_roles(DECIDERS))
+async def decide_many(body: BulkDecisionsBody, desk: ContextDep) -> Response:
     """One result for each decision, in the same order. One that fails stops none of the others."""
-    read = [_each(item) for item in body.decisions]
+    read = [_read_item(item) for item in body.decisions]
     named = [(name, each) for name, each in read if name or not isinstance(each, Error)]
     results = iter(await desk.inbox.bulk(desk.workspace, named, desk.reviewer))
-    listed = [_result(name, each if isinstance(each, Error) and not name else next(results)) for name, each in read]
-    return response(json_answer({"results": listed}))
+    listed = [
+        _result_json(name, each if isinstance(each, Error) and not name else next(results)) for name, each in read
+    ]
+    return to_starlette(json_response({"results": listed}))
 
 
-@router.post("/{approval_id}/undo", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
-async def undo(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+@router.post(
+    "/{approval_id}/undo", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
+)
+async def undo(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
     """Takes back a rejection that the agent has not heard of yet."""
     await desk.inbox.undo(desk.workspace, approval_id, desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/claim", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
-async def claim(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+@router.post(
+    "/{approval_id}/claim", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
+)
+async def claim(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
     """Shows others that you are on it. Everybody may still decide; the last to claim it has it."""
     await desk.inbox.claim(desk.workspace, approval_id, desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/release", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
-async def release(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+@router.post(
+    "/{approval_id}/release", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
+)
+async def release(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
     """Gives back what you claimed."""
     await desk.inbox.release(desk.workspace, approval_id, desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/delegate", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
-async def delegate(approval_id: str, body: Delegate, desk: AtDesk) -> Response:
+@router.post(
+    "/{approval_id}/delegate", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
+)
+async def delegate(approval_id: str, body: DelegateBody, desk: ContextDep) -> Response:
     """Lets others decide in your place."""
-    await desk.inbox.delegate(desk.workspace, approval_id, _people(body, desk.doors), desk.reviewer)
+    await desk.inbox.delegate(desk.workspace, approval_id, _delegates(body, desk.doors), desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/comment", responses=gives(Shown, 404), **may(DECIDERS))
-async def comment(approval_id: str, body: Comment, desk: AtDesk) -> Response:
+@router.post("/{approval_id}/comment", responses=documented_responses(ApprovalJson, 404), **require_roles(DECIDERS))
+async def comment(approval_id: str, body: CommentBody, desk: ContextDep) -> Response:
     """A remark for the timeline, whatever has become of the call."""
     await desk.inbox.comment(desk.workspace, approval_id, body.text, desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/ask", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
-async def ask(approval_id: str, body: Ask, desk: AtDesk) -> Response:
+@router.post(
+    "/{approval_id}/ask", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
+)
+async def ask(approval_id: str, body: AskAgentBody, desk: ContextDep) -> Response:
     """Asks the agent something; the call goes on waiting, and its deadline stays."""
     await desk.inbox.ask(desk.workspace, approval_id, body.question, desk.reviewer)
     return await desk.show(approval_id)
 
 
-@router.post("/{approval_id}/resolve-unknown", responses=gives(Shown, 404, 409), **may(DECIDERS))
-async def resolve_unknown(approval_id: str, body: Resolve, desk: AtDesk) -> Response:
+@router.post(
+    "/{approval_id}/resolve-unknown", responses=documented_responses(ApprovalJson, 404, 409), **require_roles(DECIDERS)
+)
+async def resolve_unknown(approval_id: str, body: ResolveUnknownBody, desk: ContextDep) -> Response:
     """Says how a call ended of which nobody knew; nothing runs."""
     await desk.inbox.resolve_unknown(
         desk.workspace, approval_id, desk.reviewer, ok=body.ok, note=body.note, result=body.result
@@ -204,12 +218,14 @@ async def resolve_unknown(approval_id: str, body: Resolve, desk: AtDesk) -> Resp
     return await desk.show(approval_id)
 
 
-def _times(filters: AllFilters) -> Times:
+def _time_range(filters: ApprovalsQuery) -> TimeRange:
     since = parse_time(filters.since) if filters.since else 0
     return since, parse_time(filters.until) if filters.until else None
 
 
-async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...], times: Times = (0, None)) -> Response:
+async def _page(
+    desk: RequestContext, filters: PendingApprovalsQuery, statuses: tuple[str, ...], times: TimeRange = (0, None)
+) -> Response:
     wanted = Wanted(
         statuses,
         filters.tool,
@@ -226,29 +242,29 @@ async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...], times: 
         until=times[1],
     )
     page, now = await desk.inbox.list(desk.workspace, wanted), desk.site.clock()
-    found = [each for each in page.items if not filters.mine or waits_for(each.approval, desk.reviewer, now)]
-    items = [row_json(stored, now, desk.reviewer) for stored in found]
-    return response(json_answer({"items": items, "next": page.next, "behind": page.behind}))
+    found = [each for each in page.items if not filters.mine or needs_reviewer(each.approval, desk.reviewer, now)]
+    items = [inbox_row_json(stored, now, desk.reviewer) for stored in found]
+    return to_starlette(json_response({"items": items, "next": page.next, "behind": page.behind}))
 
 
-def _each(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
+def _read_item(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
     """A decision that cannot be read is refused like any other, by itself."""
     approval_id = item.get("id")
     if not isinstance(approval_id, str):
         return "", InvalidRequest("Each decision names its approval: id is a text.")
     try:
-        return approval_id, read_seen({name: value for name, value in item.items() if name != "id"})
+        return approval_id, read_decision_with_digest({name: value for name, value in item.items() if name != "id"})
     except Error as error:
         return approval_id, error
 
 
-def _result(approval_id: str, end: Approval | Error) -> dict[str, object]:
+def _result_json(approval_id: str, end: Approval | Error) -> dict[str, object]:
     if isinstance(end, Error):
-        return {"id": approval_id, "ok": False, **cast(dict[str, object], json.loads(error_answer(end).body))}
+        return {"id": approval_id, "ok": False, **cast(dict[str, object], json.loads(error_response(end).body))}
     return {"id": approval_id, "ok": True, "status": end.status, "version": end.version}
 
 
-def _people(body: Delegate, doors: Doors) -> People:
+def _delegates(body: DelegateBody, doors: WorkspaceServices) -> People:
     """A name that nobody has would decide nothing, and nobody would notice."""
     here = [user for user in doors.people.values() if user.removed_at is None]
     known = {"users": {user.name for user in here}, "teams": {team for user in here for team in user.teams}}

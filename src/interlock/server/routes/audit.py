@@ -17,35 +17,44 @@ from interlock.core.call import MAX_NAME
 from interlock.core.identity import ADMIN
 from interlock.core.ledger.chain import Entry, Head
 from interlock.core.ledger.checkpoint import SignedHead, sign
-from interlock.core.ports import EntriesOf
+from interlock.core.ports import EntryFilter
 from interlock.presenters.approval import entry_json
 from interlock.runtime.durations import parse_time
-from interlock.server.audit_jobs import Checks
-from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, gives, may, response
-from interlock.server.http import json_answer
-from interlock.server.models import Time, Told
-from interlock.server.routes.approvals import Nothing
-from interlock.server.state import Site
+from interlock.server.audit_jobs import VerificationJobs
+from interlock.server.dependencies import (
+    ADMINS,
+    VIEWERS,
+    PrincipalDep,
+    StateDep,
+    documented_errors,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import json_response
+from interlock.server.models import ResponseModel, Timestamp
+from interlock.server.routes.approvals import EmptyBody
+from interlock.server.state import ServerState
 from interlock.server.stats_history import entry_before
-from interlock.server.streams.sse import OF_ACCOUNTS
+from interlock.server.streams.sse import ACCOUNT_KINDS
 from interlock.storage.store import SqlStore
 
 router = APIRouter(tags=["audit"])
 
-LOOK_AT = 10_000  # entries for one page, when most of them are filtered out
-END = 2**62
+MAX_SCANNED = 10_000  # entries for one page, when most of them are filtered out
+MAX_SEQ = 2**62
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
-async def checks_of(request: Request) -> Checks:
-    checks: Checks = request.app.state.checks
+async def verification_jobs(request: Request) -> VerificationJobs:
+    checks: VerificationJobs = request.app.state.checks
     return checks
 
 
-AllChecks = Annotated[Checks, Depends(checks_of)]
+VerificationJobsDep = Annotated[VerificationJobs, Depends(verification_jobs)]
 
 
-class Wanted(BaseModel):
+class AuditQuery(BaseModel):
     """Which entries; `after` is what the page before gave as `next`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -55,12 +64,12 @@ class Wanted(BaseModel):
     approval_id: Name = ""
     since: Name = ""
     until: Name = ""
-    after: Annotated[int | None, Field(ge=0, le=END)] = None
+    after: Annotated[int | None, Field(ge=0, le=MAX_SEQ)] = None
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     order: Literal["oldest", "newest"] = "oldest"
 
 
-class EntryItem(BaseModel):
+class LedgerEntryJson(BaseModel):
     """`content` is null if there was none, or if it was erased: then there is a `digest`."""
 
     seq: int
@@ -73,10 +82,10 @@ class EntryItem(BaseModel):
     digest: str
 
 
-class EntryList(BaseModel):
+class LedgerEntryList(BaseModel):
     """`next` is the `after` of the next page; a page may be shorter than asked, also if there is a next one."""
 
-    items: list[EntryItem]
+    items: list[LedgerEntryJson]
     next: str | None
 
 
@@ -93,13 +102,13 @@ class LedgerHead(BaseModel):
     signature: str = ""
 
 
-class VerifiedHead(Told):
+class VerifiedHead(ResponseModel):
     seq: int
     link: str
-    at: Time
+    at: Timestamp
 
 
-class LedgerFault(Told):
+class ViolationJson(ResponseModel):
     """`seq` is the entry, or 0 if there is none. `table`, `row` and `field` are of the row that differs from it."""
 
     seq: int
@@ -109,12 +118,12 @@ class LedgerFault(Told):
     field: str
 
 
-class Verification(Told):
+class VerificationJson(ResponseModel):
     """`done` of `of` entries are read. At most 100 faults are told; `problem` says why nothing was found out."""
 
     state: Literal["running", "valid", "invalid", "failed"]
     by: str
-    began: Time
+    began: Timestamp
     seconds: float
     done: int
     of: int
@@ -123,83 +132,89 @@ class Verification(Told):
     erased: int
     head: VerifiedHead | None
     fault_count: int
-    faults: list[LedgerFault]
+    faults: list[ViolationJson]
     problem: str
 
 
-class Verifications(Told):
+class VerificationStatusJson(ResponseModel):
     """What is going on, and what came of the last one, as far as this process of the server remembers."""
 
-    running: Verification | None
-    last: Verification | None
+    running: VerificationJson | None
+    last: VerificationJson | None
 
 
-@router.get("/api/audit", responses=fails(), **may(LOOKERS))
-async def list_entries(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> EntryList:
+@router.get("/api/audit", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_entries(site: StateDep, who: PrincipalDep, wanted: Annotated[AuditQuery, Query()]) -> LedgerEntryList:
     """What happened, in order. Times are RFC 3339, the first included; what is about accounts is for admins."""
-    of = EntriesOf(wanted.kind, wanted.actor, wanted.limit, wanted.order == "newest")
-    bounds = await _bounds(site.store, who.workspace, wanted.since, wanted.until)
+    of = EntryFilter(wanted.kind, wanted.actor, wanted.limit, wanted.order == "newest")
+    bounds = await _seq_bounds(site.store, who.workspace, wanted.since, wanted.until)
     if wanted.approval_id:
-        found, last = _kept(await site.store.timeline(who.workspace, wanted.approval_id), bounds, of, wanted.after)
+        found, last = _filter_timeline(
+            await site.store.timeline(who.workspace, wanted.approval_id), bounds, of, wanted.after
+        )
     else:
         found, last = await _page(site.store, who.workspace, bounds, of, wanted.after)
-    shown = [entry for entry in found if who.role == ADMIN or not entry.kind.startswith(OF_ACCOUNTS)]
-    return EntryList(items=[_item(entry) for entry in shown], next=None if last is None else str(last))
+    shown = [entry for entry in found if who.role == ADMIN or not entry.kind.startswith(ACCOUNT_KINDS)]
+    return LedgerEntryList(items=[_item(entry) for entry in shown], next=None if last is None else str(last))
 
 
-@router.get("/api/audit/head", response_model=None, responses=gives(LedgerHead), **may(LOOKERS))
-async def head(site: Here, who: Caller) -> dict[str, object]:
+@router.get(
+    "/api/audit/head", response_model=None, responses=documented_responses(LedgerHead), **require_roles(VIEWERS)
+)
+async def head(site: StateDep, who: PrincipalDep) -> dict[str, object]:
     """The newest entry's number and link. Kept elsewhere, it shows a cut tail: interlock audit verify --head FILE"""
-    end = await _signing(site)
+    end = await _head_signer(site)
     return end(await site.store.head(who.workspace)).to_json()
 
 
 @router.get(
     "/api/audit/export",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **fails(409)},
-    **may(ADMINS),
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented_errors(409)},
+    **require_roles(ADMINS),
 )
-async def export(site: Here, who: Caller, since: Annotated[int, Query(ge=0, le=END)] = 0) -> StreamingResponse:
+async def export(
+    site: StateDep, who: PrincipalDep, since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0
+) -> StreamingResponse:
     """The ledger as text, or what comes after an entry, for: interlock audit verify --export FILE"""
-    blocks = ledger_file.export(site.store, who.workspace, since, await _signing(site), lambda done, end: None)
+    blocks = ledger_file.export(site.store, who.workspace, since, await _head_signer(site), lambda done, end: None)
     first = await anext(blocks)  # a wrong `since` is told before the answer begins
     named = {"content-disposition": f'attachment; filename="interlock-{who.workspace}.ledger"'}
-    return StreamingResponse(_poured(first, blocks), headers=named, media_type="text/plain")
+    return StreamingResponse(_stream_export(first, blocks), headers=named, media_type="text/plain")
 
 
-@router.get("/api/audit/verification", responses=gives(Verifications), **may(LOOKERS))
-async def look_at_verification(who: Caller, checks: AllChecks) -> Response:
+@router.get("/api/audit/verification", responses=documented_responses(VerificationStatusJson), **require_roles(VIEWERS))
+async def show_verification(who: PrincipalDep, checks: VerificationJobsDep) -> Response:
     """How far a verification is, and what came of the last one."""
-    return response(json_answer(checks.to_json(who.workspace)))
+    return to_starlette(json_response(checks.to_json(who.workspace)))
 
 
-@router.post("/api/audit/verify", responses=gives(Verifications, 409), **may(LOOKERS))
-async def verify(who: Caller, checks: AllChecks, body: Nothing | None = None) -> Response:
+@router.post("/api/audit/verify", responses=documented_responses(VerificationStatusJson, 409), **require_roles(VIEWERS))
+async def verify(who: PrincipalDep, checks: VerificationJobsDep, body: EmptyBody | None = None) -> Response:
     """Begins what `interlock audit verify` does, beside the server; one at a time. GET /api/audit/verification"""
     checks.start(who.workspace, who.name)
-    return response(json_answer(checks.to_json(who.workspace)))
+    return to_starlette(json_response(checks.to_json(who.workspace)))
 
 
-async def _bounds(store: SqlStore, workspace: str, since: str, until: str) -> tuple[int, int]:
+async def _seq_bounds(store: SqlStore, workspace: str, since: str, until: str) -> tuple[int, int]:
     """The last entry before a time, and the last one before another: entries are in the order of their times."""
     return (
         await entry_before(store, workspace, parse_time(since)) if since else 0,
-        await entry_before(store, workspace, parse_time(until)) if until else END,
+        await entry_before(store, workspace, parse_time(until)) if until else MAX_SEQ,
     )
 
 
 async def _page(
-    store: SqlStore, workspace: str, bounds: tuple[int, int], of: EntriesOf, after: int | None
+    store: SqlStore, workspace: str, bounds: tuple[int, int], of: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
     """Looks at so many entries and no more: a filter that fits nothing must not read the whole ledger."""
     low, high = bounds[0], min(bounds[1], (await store.head(workspace)).seq)
     if of.newest_first:
         high = high if after is None else min(high, after - 1)
-        span = (max(low, high - LOOK_AT), high)
+        span = (max(low, high - MAX_SCANNED), high)
     else:
         low = low if after is None else max(low, after)
-        span = (low, min(high, low + LOOK_AT))
+        span = (low, min(high, low + MAX_SCANNED))
     found = await store.entries_of(workspace, span, of)
     full = len(found) == of.limit
     if of.newest_first:
@@ -209,8 +224,8 @@ async def _page(
     return found, edge if edge < high else None
 
 
-def _kept(
-    entries: Sequence[Entry], bounds: tuple[int, int], of: EntriesOf, after: int | None
+def _filter_timeline(
+    entries: Sequence[Entry], bounds: tuple[int, int], of: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
     """Of one approval; there are at most 1,000."""
     low, high = bounds
@@ -228,19 +243,19 @@ def _kept(
     return found[: of.limit], found[of.limit - 1].seq if len(found) > of.limit else None
 
 
-async def _signing(site: Site) -> Callable[[Head], SignedHead]:
+async def _head_signer(site: ServerState) -> Callable[[Head], SignedHead]:
     path = site.settings.audit.signing_key
     signer = None if path is None else await asyncio.to_thread(load_signer, path)
     return lambda head: sign(head, signer, site.clock())
 
 
-async def _poured(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _stream_export(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """An export that breaks off has no head at its end, so that nobody takes it for a whole one."""
     yield first
     async for block in blocks:
         yield block
 
 
-def _item(entry: Entry) -> EntryItem:
+def _item(entry: Entry) -> LedgerEntryJson:
     fields: dict[str, Any] = entry_json(entry)
-    return EntryItem(**fields)
+    return LedgerEntryJson(**fields)

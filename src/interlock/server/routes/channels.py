@@ -9,22 +9,30 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from interlock.core.identity import ADMIN, Principal
-from interlock.notify.channel import Callback
-from interlock.notify.service import FrontDesk, Reach
-from interlock.notify.status import state_json, states
-from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Given, Here, fails, may
-from interlock.server.http import Asked
-from interlock.server.state import Site
+from interlock.notify.channel import InboundRequest
+from interlock.notify.service import InboundHandler, NotificationService
+from interlock.notify.status import channel_state_json, read_channel_states
+from interlock.server.dependencies import (
+    ADMINS,
+    VIEWERS,
+    PrincipalDep,
+    RequestDep,
+    StateDep,
+    documented_errors,
+    require_roles,
+)
+from interlock.server.http import HttpRequest
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["channels"])
 
-REPLIED: dict[str, Any] = {
+CALLBACK_RESPONSE: dict[str, Any] = {
     "description": "What the other service wants to hear.",
     "content": {"application/json": {"schema": {"description": "In the words of that service."}}},
 }
 
 
-class Off(BaseModel):
+class ChannelDisabled(BaseModel):
     """Since when nothing is sent, because the other side said so."""
 
     since: str
@@ -46,7 +54,7 @@ class ChannelInfo(BaseModel):
     teams: list[str]
     personal: bool
     answers: bool
-    off: Off | None
+    off: ChannelDisabled | None
     due: int
     due_since: str | None
     parked: int
@@ -59,28 +67,28 @@ class ChannelList(BaseModel):
     next: str | None = None
 
 
-class Tested(BaseModel):
+class ChannelTest(BaseModel):
     """Where a test went: to a `person`, or to the channel's own place."""
 
     channel: str
     person: str
 
 
-@router.get("/api/channels", responses=fails(), **may(LOOKERS))
-async def list_channels(site: Here, who: Caller) -> ChannelList:
+@router.get("/api/channels", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_channels(site: StateDep, who: PrincipalDep) -> ChannelList:
     """The ways to people that are configured and how each stands, without addresses and secrets."""
     return ChannelList(items=await _channels(site, who))
 
 
-@router.post("/api/channels/{name}/test", responses=fails(404, 502), **may(ADMINS))
-async def test_channel(name: str, site: Here, who: Caller) -> Tested:
+@router.post("/api/channels/{name}/test", responses=documented_errors(404, 502), **require_roles(ADMINS))
+async def test_channel(name: str, site: StateDep, who: PrincipalDep) -> ChannelTest:
     """Sends a message through a channel now; to whoever asks, if it reaches people one by one."""
     message = await site.reach.test(who.workspace, name, who.name)
-    return Tested(channel=name, person=message.to.person)
+    return ChannelTest(channel=name, person=message.to.person)
 
 
-@router.post("/api/channels/{name}/on", responses=fails(404), **may(ADMINS))
-async def switch_on(name: str, site: Here, who: Caller) -> ChannelInfo:
+@router.post("/api/channels/{name}/on", responses=documented_errors(404), **require_roles(ADMINS))
+async def enable_channel(name: str, site: StateDep, who: PrincipalDep) -> ChannelInfo:
     """Switches a channel on again whose other side wanted nothing more. One that is on stays so."""
     site.reach.of(who.workspace).channel(name)
     await site.store.deliveries.switch_on(who.workspace, name, who.name)
@@ -88,32 +96,34 @@ async def switch_on(name: str, site: Here, who: Caller) -> ChannelInfo:
 
 
 @router.post(
-    "/channels/{name}/callback", responses={200: REPLIED, **fails(404, 409, 410, 422)}, response_class=Response
+    "/channels/{name}/callback",
+    responses={200: CALLBACK_RESPONSE, **documented_errors(404, 409, 410, 422)},
+    response_class=Response,
 )
-async def callback(name: str, site: Here, asked: Given) -> Response:
+async def callback(name: str, site: StateDep, asked: RequestDep) -> Response:
     """What another service passes on from a person. The channel proves that it is that service, and who that is.
 
     The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
     """
-    return await _answered(site.reach, name, asked)
+    return await _handle_callback(site.reach, name, asked)
 
 
 @router.post(
     "/channels/{workspace}/{name}/callback",
-    responses={200: REPLIED, **fails(404, 409, 410, 422)},
+    responses={200: CALLBACK_RESPONSE, **documented_errors(404, 409, 410, 422)},
     response_class=Response,
 )
-async def callback_of_workspace(workspace: str, name: str, site: Here, asked: Given) -> Response:
+async def workspace_callback(workspace: str, name: str, site: StateDep, asked: RequestDep) -> Response:
     """The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone."""
-    return await _answered(site.reach.of(workspace), name, asked)
+    return await _handle_callback(site.reach.of(workspace), name, asked)
 
 
-async def _answered(reach: Reach, name: str, asked: Asked) -> Response:
+async def _handle_callback(reach: NotificationService, name: str, asked: HttpRequest) -> Response:
     headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in asked.headers.items()}
-    reply = await reach.answering(name).answer(Callback(headers, asked.body), FrontDesk(reach, name))
+    reply = await reach.answering(name).answer(InboundRequest(headers, asked.body), InboundHandler(reach, name))
     return Response(reply.body, reply.status, media_type=reply.kind)
 
 
-async def _channels(site: Site, who: Principal) -> list[ChannelInfo]:
-    found = await states(site.reach.of(who.workspace))
-    return [ChannelInfo.model_validate(state_json(each, errors=who.role == ADMIN)) for each in found]
+async def _channels(site: ServerState, who: Principal) -> list[ChannelInfo]:
+    found = await read_channel_states(site.reach.of(who.workspace))
+    return [ChannelInfo.model_validate(channel_state_json(each, errors=who.role == ADMIN)) for each in found]

@@ -8,20 +8,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.app.workspaces import Doors
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_seen
+from interlock.app.workspaces import WorkspaceServices
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_decision_with_digest
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, NotFound
 from interlock.core.notify.delivery import Delivery
-from interlock.presenters.approval import decided_json
-from interlock.server.context import shown
-from interlock.server.http import Answer, Asked, Body, Many, json_answer
-from interlock.server.state import Site
+from interlock.presenters.approval import decision_result_json
+from interlock.server.context import approval_response
+from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, json_response
+from interlock.server.state import ServerState
 
-LINK = b"interlock-link"  # the token of a message's link, by which somebody came
-MINIMAL = b"return=minimal"  # for programs that do not look at the card again
+LINK_HEADER = b"interlock-link"  # the token of a message's link, by which somebody came
+PREFER_MINIMAL = b"return=minimal"  # for programs that do not look at the card again
 
 
-class Said(Body):
+class DecisionBody(RequestBody):
     """A decision. Who decides is whoever is signed in, never a field of the body."""
 
     kind: Literal["approve", "edit", "respond", "reject"]
@@ -31,14 +31,14 @@ class Said(Body):
     answer: object = None
     reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
     comment: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
-    acknowledged: Many[str] = ()
+    acknowledged: JsonList[str] = ()
 
 
-class Deciding:
-    def __init__(self, site: Site) -> None:
+class DecisionRoutes:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
 
-    async def decide(self, asked: Asked) -> Answer:
+    async def decide(self, asked: HttpRequest) -> HttpResponse:
         (approval_id,), principal = asked.values, asked.person
         said = await asked.value()
         doors = await self._site.workspaces.doors(principal.workspace)
@@ -52,22 +52,24 @@ class Deciding:
         approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
         if isinstance(link, Delivery):
             await self._site.store.deliveries.spend(link.workspace, link.id)
-        if asked.headers.get(b"prefer") == MINIMAL:
-            return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
+        if asked.headers.get(b"prefer") == PREFER_MINIMAL:
+            return json_response(
+                decision_result_json(approval, self._site.clock()), 200, ((b"preference-applied", PREFER_MINIMAL),)
+            )
         await asyncio.sleep(0)  # the agent that waits for this looks first
-        return await shown(self._site, doors, approval_id, reviewer)
+        return await approval_response(self._site, doors, approval_id, reviewer)
 
-    async def _read(self, said: object, approval_id: str, doors: Doors, reviewer: Reviewer) -> Decision:
+    async def _read(self, said: object, approval_id: str, doors: WorkspaceServices, reviewer: Reviewer) -> Decision:
         """What cannot be taken for a decision is refused like any other, with an entry."""
         try:
-            return read_seen(said)
+            return read_decision_with_digest(said)
         except InvalidDecision as error:
             await doors.inbox.refuse(doors.workspace, approval_id, None, reviewer, error)
             raise
 
-    async def _link(self, asked: Asked, approval_id: str) -> Delivery | Error | None:
+    async def _link(self, asked: HttpRequest, approval_id: str) -> Delivery | Error | None:
         """What the link was made for that the decision came by: this person, this call, and no decision yet."""
-        given = asked.headers.get(LINK)
+        given = asked.headers.get(LINK_HEADER)
         if given is None:
             return None
         try:

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.notify.delivery import Delivery, Reason, Status
-from interlock.notify.status import delivery_json, send_again
-from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may
-from interlock.storage.tables.deliveries import NEWEST, Place
+from interlock.notify.status import delivery_json, requeue_delivery
+from interlock.server.dependencies import ADMINS, VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
+from interlock.storage.tables.deliveries import FROM_NEWEST, DeliveryCursor
 
 router = APIRouter(tags=["channels"])
 
@@ -44,7 +44,7 @@ class DeliveryList(BaseModel):
     next: str | None = None
 
 
-class Wanted(BaseModel):
+class DeliveriesQuery(BaseModel):
     """Of one channel, a page may be short although there is more: then it has `next`."""
 
     status: Status = "parked"
@@ -53,36 +53,38 @@ class Wanted(BaseModel):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-@router.get("/api/deliveries", responses=fails(), **may(LOOKERS))
-async def list_deliveries(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> DeliveryList:
+@router.get("/api/deliveries", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_deliveries(
+    site: StateDep, who: PrincipalDep, wanted: Annotated[DeliveriesQuery, Query()]
+) -> DeliveryList:
     """Messages to people by how they stand, the newest first; without a status, those that were given up."""
-    place = _place(wanted.cursor)
+    place = _parse_cursor(wanted.cursor)
     page = await site.store.deliveries.page(who.workspace, wanted.status, wanted.channel, place, wanted.limit)
     following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
     return DeliveryList(items=[_info(each, who) for each in page.items], next=following)
 
 
-@router.get("/api/approvals/{approval_id}/deliveries", responses=fails(404), **may(LOOKERS))
-async def deliveries_of(approval_id: str, site: Here, who: Caller) -> DeliveryList:
+@router.get("/api/approvals/{approval_id}/deliveries", responses=documented_errors(404), **require_roles(VIEWERS))
+async def list_approval_deliveries(approval_id: str, site: StateDep, who: PrincipalDep) -> DeliveryList:
     """Who was told of an approval, and where; at most 1,000. They go together with its content."""
     await site.store.get(who.workspace, approval_id)
     found = await site.store.deliveries.of_approval(who.workspace, approval_id)
     return DeliveryList(items=[_info(each, who) for each in found])
 
 
-@router.post("/api/deliveries/{delivery_id}/again", responses=fails(404, 409), **may(ADMINS))
-async def again(delivery_id: str, site: Here, who: Caller) -> DeliveryInfo:
+@router.post("/api/deliveries/{delivery_id}/again", responses=documented_errors(404, 409), **require_roles(ADMINS))
+async def retry_delivery_now(delivery_id: str, site: StateDep, who: PrincipalDep) -> DeliveryInfo:
     """Tries at once what waits or was given up."""
-    return _info(await send_again(site.reach.of(who.workspace), delivery_id, who.name), who)
+    return _info(await requeue_delivery(site.reach.of(who.workspace), delivery_id, who.name), who)
 
 
 def _info(delivery: Delivery, who: Principal) -> DeliveryInfo:
     return DeliveryInfo.model_validate(delivery_json(delivery, errors=who.role == ADMIN))
 
 
-def _place(cursor: str) -> Place:
+def _parse_cursor(cursor: str) -> DeliveryCursor:
     if not cursor:
-        return NEWEST
+        return FROM_NEWEST
     at, _, delivery_id = cursor.partition(".")
     if not (at.isascii() and at.isdigit() and len(at) < 16 and delivery_id):
         raise InvalidRequest("The cursor is what the last page gave as next.")

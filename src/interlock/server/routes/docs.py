@@ -10,16 +10,18 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
 from interlock import __version__
-from interlock.server.http import encoded
-from interlock.server.openapi.document import ABOUT, Document, describe
-from interlock.server.openapi.html import Field, Group, Model, Route, answers, groups
+from interlock.server.http import encode_json
+from interlock.server.openapi.document import API_DESCRIPTION, Document, build_openapi
+from interlock.server.openapi.html import DocField, DocGroup, DocModel, DocRoute, doc_groups, response_models
 
-POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 router = APIRouter(include_in_schema=False)
 
 
-class Manual:
+class ApiDocs:
     """Made when somebody looks for the first time."""
 
     def __init__(self, rest: FastAPI, cookie: str) -> None:
@@ -28,53 +30,53 @@ class Manual:
 
     @cached_property
     def document(self) -> Document:
-        return describe(self._rest, self._cookie)
+        return build_openapi(self._rest, self._cookie)
 
     @cached_property
     def json(self) -> bytes:
-        return encoded(self.document)
+        return encode_json(self.document)
 
     @cached_property
     def page(self) -> str:
-        return "\n".join(_page(groups(self.document), answers(self.document)))
+        return "\n".join(_page(doc_groups(self.document), response_models(self.document)))
 
 
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
-    manual: Manual = request.app.state.manual
+    manual: ApiDocs = request.app.state.manual
     return Response(manual.json, media_type="application/json")
 
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    manual: Manual = request.app.state.manual
-    return Response(manual.page, headers={"content-security-policy": POLICY}, media_type="text/html")
+    manual: ApiDocs = request.app.state.manual
+    return Response(manual.page, headers={"content-security-policy": CONTENT_SECURITY_POLICY}, media_type="text/html")
 
 
-def _page(sections: list[Group], models: list[Model]) -> Iterator[str]:
+def _page(sections: list[DocGroup], models: list[DocModel]) -> Iterator[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Interlock: HTTP</title>'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<link rel="stylesheet" href="/docs.css"></head><body><main><h1>Interlock {escape(__version__)}: HTTP</h1>'
-    yield from (f"<p>{_text(part)}</p>" for part in ABOUT.split("\n\n"))
+    yield from (f"<p>{_html_text(part)}</p>" for part in API_DESCRIPTION.split("\n\n"))
     yield '<p>For programs: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p><nav><ul>'
     yield from (f'<li><a href="#{_anchor(each.name)}">{escape(each.name)}</a></li>' for each in sections)
     yield '<li><a href="#answers">answers</a></li></ul></nav>'
     for each in sections:
-        yield f'<section id="{_anchor(each.name)}"><h2>{escape(each.name)}</h2><p>{_text(each.text)}</p>'
+        yield f'<section id="{_anchor(each.name)}"><h2>{escape(each.name)}</h2><p>{_html_text(each.text)}</p>'
         for route in each.routes:
             yield from _route(route)
         yield "</section>"
     yield '<section id="answers"><h2>Answers</h2>'
     for model in models:
-        yield f'<article id="model-{escape(model.name)}"><h3>{escape(model.name)}</h3><p>{_text(model.text)}</p>'
+        yield f'<article id="model-{escape(model.name)}"><h3>{escape(model.name)}</h3><p>{_html_text(model.text)}</p>'
         yield from _table("Fields", model.fields)
         yield "</article>"
     yield "</section></main></body></html>"
 
 
-def _route(route: Route) -> Iterator[str]:
-    yield f"<article><h3><b>{route.method}</b> <code>{escape(route.path)}</code></h3><p>{_text(route.text)}</p>"
-    yield f"<p class=who>{escape(who(route))}</p>"
+def _route(route: DocRoute) -> Iterator[str]:
+    yield f"<article><h3><b>{route.method}</b> <code>{escape(route.path)}</code></h3><p>{_html_text(route.text)}</p>"
+    yield f"<p class=who>{escape(allowed_roles(route))}</p>"
     yield from _table("Parameters", route.parameters)
     yield from _table("Body", route.body)
     if route.answer:
@@ -83,22 +85,22 @@ def _route(route: Route) -> Iterator[str]:
     yield f"<pre>{escape(route.curl)}</pre></article>"
 
 
-def who(route: Route) -> str:
+def allowed_roles(route: DocRoute) -> str:
     recent = " A session has to be of the last 5 minutes, else 403 `recent_sign_in_required`." if route.recent else ""
     return f"For: {', '.join(route.roles)}.{recent}" if route.roles else "For everybody, without a key."
 
 
-def _table(title: str, fields: Iterable[Field]) -> Iterator[str]:
+def _table(title: str, fields: Iterable[DocField]) -> Iterator[str]:
     rows = [
         f"<tr><td><code>{escape(each.name)}</code>{'' if each.required else ' <i>optional</i>'}</td>"
-        f"<td>{escape(each.type)}</td><td>{_text(each.text)}</td></tr>"
+        f"<td>{escape(each.type)}</td><td>{_html_text(each.text)}</td></tr>"
         for each in fields
     ]
     if rows:
         yield f"<div class=table><table><caption>{title}</caption>{''.join(rows)}</table></div>"
 
 
-def _text(words: str) -> str:
+def _html_text(words: str) -> str:
     """Escaped, with what stands between backticks as code."""
     parts = escape(words).split("`")
     return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))

@@ -12,30 +12,39 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from interlock.app.workspaces import Doors
-from interlock.config.models import Action, is_ready
+from interlock.app.workspaces import WorkspaceServices
+from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject
 from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
-from interlock.core.policy.claims import Fill
+from interlock.core.policy.claims import FillTerms
 from interlock.core.policy.policy import Ask
 from interlock.presenters.approval import shown_args
 from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
-from interlock.server.context import AtDesk
-from interlock.server.dependencies import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
-from interlock.server.http import Body, json_answer
-from interlock.server.models import Status, Time, Told
-from interlock.server.proposals import Proposed, call_of, known_spec, team_of, with_team
-from interlock.server.state import Site
+from interlock.server.context import ContextDep
+from interlock.server.dependencies import (
+    AGENTS,
+    ALL_ROLES,
+    DECIDERS,
+    PrincipalDep,
+    StateDep,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import RequestBody, json_response
+from interlock.server.models import ResponseModel, Status, Timestamp
+from interlock.server.proposals import ProposalBody, action_team, known_spec, make_tool_call, with_team
+from interlock.server.state import ServerState
 
 SETTING: Literal["paused"] = "paused"  # whoever polls has nobody waiting in front of a chat
 CALL_ID = "request"
 MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
 # What an approved request is told as while it may not be done; whoever polls goes on polling.
-NOT_YET: Mapping[str, object] = {
+FROZEN_FIELDS: Mapping[str, object] = {
     "status": "pending",
     "decision": None,
     "payload": None,
@@ -44,7 +53,7 @@ NOT_YET: Mapping[str, object] = {
     "final": False,
     "stopped": "frozen",
 }
-NOT_NOW: Mapping[str, object] = {
+DENIED_NOW_FIELDS: Mapping[str, object] = {
     "status": "denied",
     "decision": "rejected",
     "payload": None,
@@ -56,7 +65,7 @@ NOT_NOW: Mapping[str, object] = {
 router = APIRouter(tags=["outside systems"])
 
 
-def _canonical(text: str) -> str:
+def _canonical_uuid(text: str) -> str:
     """One spelling for each, so that one id cannot stand for two requests."""
     try:
         return str(UUID(text))
@@ -64,25 +73,25 @@ def _canonical(text: str) -> str:
         raise PydanticCustomError("uuid", "A request id is a UUID") from None
 
 
-RequestId = Annotated[str, AfterValidator(_canonical), Field(json_schema_extra={"format": "uuid"})]
+RequestId = Annotated[str, AfterValidator(_canonical_uuid), Field(json_schema_extra={"format": "uuid"})]
 
 
-class Metadata(Body):
+class ExternalRequestMetadata(RequestBody):
     initiatedBy: str = ""
     priority: Literal["low", "medium", "high"] = "medium"
     expiresAt: str | None = None
 
 
-class Requested(Body):
+class ExternalRequestBody(RequestBody):
     """The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it."""
 
     requestId: RequestId
     actionType: str
     payload: dict[str, object]
-    metadata: Metadata = Metadata()
+    metadata: ExternalRequestMetadata = ExternalRequestMetadata()
 
 
-class Submitted(Body):
+class SubmitAnswerBody(RequestBody):
     """An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw."""
 
     requestId: RequestId
@@ -92,12 +101,12 @@ class Submitted(Body):
     argsSha256: str | None = None
 
 
-class Flag(Told):
+class PayloadFlag(ResponseModel):
     pointer: str
     message: str
 
 
-class Resumed(Told):
+class ExternalRequestJson(ResponseModel):
     """What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
     it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
     not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
@@ -109,50 +118,54 @@ class Resumed(Told):
     payload: Any
     comment: str
     reviewerId: str | None
-    resolvedAt: Time | None
-    expiresAt: Time | None
+    resolvedAt: Timestamp | None
+    expiresAt: Timestamp | None
     final: bool
-    flags: list[Flag]
+    flags: list[PayloadFlag]
     stopped: Literal["frozen", "denied_now"] | None
 
 
-@router.post("/requests", responses=gives(Resumed, 409, 429), **may(AGENTS))
-async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
+@router.post("/requests", responses=documented_responses(ExternalRequestJson, 409, 429), **require_roles(AGENTS))
+async def create_request(body: ExternalRequestBody, site: StateDep, caller: PrincipalDep) -> Response:
     """Takes a request in. The same one again is the same request; another one under its id is refused."""
     doors = await site.workspaces.doors(caller.workspace)
     now = site.clock()
-    wanted = _until(body.metadata.expiresAt, now)
-    spec, gate = _spec(site, doors, body.actionType), doors.gate_for(caller)
-    call = call_of(_proposed(body), caller, site, doors, SETTING)
+    wanted = _parse_expiry(body.metadata.expiresAt, now)
+    spec, gate = _action_spec(site, doors, body.actionType), doors.gate_for(caller)
+    call = make_tool_call(_request_proposal(body), caller, site, doors, SETTING)
     call = replace(call, expires_in=wanted, decisions=spec.decisions)
 
     async def ask() -> Outcome:
-        fill = _terms(site, doors, body.actionType)
+        fill = _terms_filler(site, doors, body.actionType)
         taken = not spec.secret  # in what does not fit, a secret could stand anywhere, and people would read it
         return await gate.check(call, spec, approval_id=body.requestId, take_misfits=taken, fill=fill)
 
     outcome = await site.quotas.spend(caller, gate, call, None, ask)
     if isinstance(outcome, Refused) and not outcome.approval_id:
-        return response(json_answer(_denied(body.requestId, outcome, now)))
+        return to_starlette(json_response(_denied_json(body.requestId, outcome, now)))
     stored = await site.store.get(doors.workspace, body.requestId)
     if stored.approval.subject.requester != call.requester:
         message = "This request id is known with another initiatedBy. Use a new one."
         raise CallMismatch(message)
-    return response(json_answer(await _told(site, doors, stored, caller.credential)))
+    return to_starlette(json_response(await _request_status_json(site, doors, stored, caller.credential)))
 
 
-@router.post("/submit", responses=gives(Resumed, 404, 409, 410, 422), **may(DECIDERS))
-async def submit(body: Submitted, desk: AtDesk) -> Response:
+@router.post(
+    "/submit", responses=documented_responses(ExternalRequestJson, 404, 409, 410, 422), **require_roles(DECIDERS)
+)
+async def submit(body: SubmitAnswerBody, desk: ContextDep) -> Response:
     """Answers a request. An answer that cannot be taken changes nothing: the request stays open, and says why."""
     stored = await desk.site.store.get(desk.workspace, body.requestId)
-    _verify(body, desk.site)
+    _check_submission(body, desk.site)
     await desk.inbox.decide(desk.workspace, body.requestId, _decision(body, stored.approval), desk.reviewer)
     stored = await desk.site.store.get(desk.workspace, body.requestId)
-    return response(json_answer(await _told(desk.site, desk.doors, stored)))
+    return to_starlette(json_response(await _request_status_json(desk.site, desk.doors, stored)))
 
 
-@router.get("/resume/{request_id}", responses=gives(Resumed, 404), **may(ANYBODY))
-async def resume(request_id: str, site: Here, caller: Caller) -> Response:
+@router.get(
+    "/resume/{request_id}", responses=documented_responses(ExternalRequestJson, 404), **require_roles(ALL_ROLES)
+)
+async def resume(request_id: str, site: StateDep, caller: PrincipalDep) -> Response:
     """What came of a request. Starts nothing: whoever does it calls start, which one caller can.
 
     An approved request that is frozen, or that the policy of now denies, is not told as approved.
@@ -160,14 +173,18 @@ async def resume(request_id: str, site: Here, caller: Caller) -> Response:
     doors = await site.workspaces.doors(caller.workspace)
     await doors.gate_for(caller).look(doors.workspace, request_id)  # tidies what time has decided
     stored = await site.store.get(doors.workspace, request_id)
-    return response(json_answer(await _told(site, doors, stored, caller.credential if caller.is_agent else "")))
+    return to_starlette(
+        json_response(await _request_status_json(site, doors, stored, caller.credential if caller.is_agent else ""))
+    )
 
 
-async def _told(site: Site, doors: Doors, stored: Stored, key: str = "") -> dict[str, object]:
+async def _request_status_json(
+    site: ServerState, doors: WorkspaceServices, stored: Stored, key: str = ""
+) -> dict[str, object]:
     """A yes is told only where a start with this key would be let through now: some who read it never start it."""
     gate, now = doors.gate, site.clock()
     approval = gate.stops.deferred(stored.approval, now)
-    told = resumed_json(stored._replace(approval=approval), now)
+    told = external_request_json(stored._replace(approval=approval), now)
     if told["status"] != "approved":
         return told
     stopped = await gate.stops.against(gate.policy, approval, key)
@@ -175,20 +192,20 @@ async def _told(site: Site, doors: Doors, stored: Stored, key: str = "") -> dict
         case None:
             return told
         case Frozen():
-            return {**told, **NOT_YET, "comment": f"Approved, and not to be done yet. {stopped.message}"}
+            return {**told, **FROZEN_FIELDS, "comment": f"Approved, and not to be done yet. {stopped.message}"}
         case DeniedNow():
-            return {**told, **NOT_NOW, "comment": stopped.message, "resolvedAt": rfc3339(now)}
+            return {**told, **DENIED_NOW_FIELDS, "comment": stopped.message, "resolvedAt": rfc3339(now)}
         case _:
             assert_never(stopped)
 
 
-def resumed_json(stored: Stored, now: int) -> dict[str, object]:
+def external_request_json(stored: Stored, now: int) -> dict[str, object]:
     approval, status = stored.approval, status_at(stored.approval, now)
     decided = approval.decision
     return {
         "requestId": approval.id,
         "status": status,
-        "decision": _word(approval, status),
+        "decision": _decision_word(approval, status),
         "payload": shown_args(stored.payload) if status in MAY_RUN else None,
         "comment": (decided.comment or decided.reason) if decided else "",
         "reviewerId": decided.by if decided else None,
@@ -200,7 +217,7 @@ def resumed_json(stored: Stored, now: int) -> dict[str, object]:
     }
 
 
-def _word(approval: Approval, status: str) -> str | None:
+def _decision_word(approval: Approval, status: str) -> str | None:
     if status == "pending":
         return None
     if status in MAY_RUN:
@@ -208,7 +225,7 @@ def _word(approval: Approval, status: str) -> str | None:
     return "rejected"
 
 
-def _denied(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
+def _denied_json(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
     """A policy that forbids it leaves no request behind, only a line in the ledger."""
     return {
         "requestId": request_id,
@@ -225,9 +242,9 @@ def _denied(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
     }
 
 
-def _proposed(body: Requested) -> Proposed:
+def _request_proposal(body: ExternalRequestBody) -> ProposalBody:
     metadata = body.metadata
-    return Proposed(
+    return ProposalBody(
         tool=body.actionType,
         args=body.payload,
         run_id=body.requestId,
@@ -238,7 +255,7 @@ def _proposed(body: Requested) -> Proposed:
     )
 
 
-def _until(text: str | None, now: int) -> int | None:
+def _parse_expiry(text: str | None, now: int) -> int | None:
     if text is None:
         return None
     left = parse_time(text) - now
@@ -247,19 +264,19 @@ def _until(text: str | None, now: int) -> int | None:
     return left
 
 
-def _spec(site: Site, doors: Doors, name: str) -> ToolSpec:
+def _action_spec(site: ServerState, doors: WorkspaceServices, name: str) -> ToolSpec:
     """What the server knows of a tool, as in every interface; an unknown one is what the request says, and asks."""
     action, known, allows = site.action(name), known_spec(name, site, doors), site.settings.verification
     decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
     if known is None and action is None:
         return ToolSpec(name, decisions=decisions, declared=True)
     spec = known or ToolSpec(name, "write")
-    if action is not None and (spec.schema is None or not is_ready(action)):
-        spec = replace(spec, schema=_schema(action, allows.schema_strictness) if allows.enabled else None)
+    if action is not None and (spec.schema is None or not is_builtin_action(action)):
+        spec = replace(spec, schema=_action_schema(action, allows.schema_strictness) if allows.enabled else None)
     return replace(spec, decisions=spec.decisions or decisions)
 
 
-def _schema(action: Action, strictness: str) -> Mapping[str, object]:
+def _action_schema(action: ActionSettings, strictness: str) -> Mapping[str, object]:
     """Strict: what the schema does not name does not fit."""
     schema = action.schema
     if strictness == "strict" and "properties" in schema and "additionalProperties" not in schema:
@@ -267,9 +284,9 @@ def _schema(action: Action, strictness: str) -> Mapping[str, object]:
     return schema
 
 
-def _terms(site: Site, doors: Doors, name: str) -> Fill:
+def _terms_filler(site: ServerState, doors: WorkspaceServices, name: str) -> FillTerms:
     """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
-    team = team_of(name, site, doors)
+    team = action_team(name, site, doors)
 
     def fill(ask: Ask, call: ToolCall) -> Ask:
         rule = next((rule for rule in doors.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
@@ -282,7 +299,7 @@ def _terms(site: Site, doors: Doors, name: str) -> Fill:
     return fill
 
 
-def _verify(body: Submitted, site: Site) -> None:
+def _check_submission(body: SubmitAnswerBody, site: ServerState) -> None:
     verification = site.settings.verification
     problem = None
     if len(body.comment) > verification.max_comment_length:
@@ -296,9 +313,9 @@ def _verify(body: Submitted, site: Site) -> None:
         raise InvalidDecision(message, [problem], approval_id=body.requestId)
 
 
-def _decision(body: Submitted, approval: Approval) -> Decision:
+def _decision(body: SubmitAnswerBody, approval: Approval) -> Decision:
     """Without a digest an answer counts only while nobody edited the payload; a modified one brings all of it anew."""
-    seen = Seen(body.argsSha256, (), "", body.comment)
+    seen = Acknowledgement(body.argsSha256, (), "", body.comment)
     whole = body.modifiedPayload is not None or approval.misfits
     if body.argsSha256 is None and whole and not approval.editors:
         seen = replace(seen, args_sha256=approval.args_sha256)

@@ -7,24 +7,24 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from interlock.app.freezes import Freezes, doubts_about
+from interlock.app.freezes import Freezes, freeze_warnings
 from interlock.core.call import MAX_NAME
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
 from interlock.presenters.policy import freeze_json
-from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may
-from interlock.server.http import Body
-from interlock.server.state import Site
+from interlock.server.dependencies import ADMINS, VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
+from interlock.server.http import RequestBody
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["freezes"])
-Scope = Literal["workspace", "agent", "key", "tool"]
+FreezeScope = Literal["workspace", "agent", "key", "tool"]
 
 
-class NewFreeze(Body):
+class FreezeBody(RequestBody):
     """`name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace."""
 
-    scope: Scope
+    scope: FreezeScope
     name: Annotated[str, Field(max_length=MAX_NAME)] = ""
     reason: Annotated[str, Field(min_length=1, max_length=MAX_COMMENT)]
 
@@ -36,7 +36,7 @@ class FreezeInfo(BaseModel):
     """
 
     id: str
-    scope: Scope
+    scope: FreezeScope
     name: str
     reason: str
     created_by: str
@@ -51,28 +51,28 @@ class FreezeList(BaseModel):
     next: str | None = None
 
 
-@router.get("/api/freeze", responses=fails(), **may(LOOKERS))
-async def list_freezes(site: Here, who: Caller, state: Literal["on", "all"] = "on") -> FreezeList:
+@router.get("/api/freeze", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_freezes(site: StateDep, who: PrincipalDep, state: Literal["on", "all"] = "on") -> FreezeList:
     """What is frozen now, or the newest 1,000 freezes there ever were."""
     freezes = _freezes(site)
     found = await (freezes.every if state == "all" else freezes.on)(who.workspace)
     return FreezeList(items=[_info(each) for each in found])
 
 
-@router.post("/api/freeze", responses=fails(404, 409), status_code=201, **may(ADMINS))
-async def freeze(body: NewFreeze, site: Here, who: Caller) -> FreezeInfo:
+@router.post("/api/freeze", responses=documented_errors(404, 409), status_code=201, **require_roles(ADMINS))
+async def freeze(body: FreezeBody, site: StateDep, who: PrincipalDep) -> FreezeInfo:
     """Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason."""
     if body.scope == "key" and body.name not in {key.id for key in await site.accounts.keys(who.workspace)}:
         raise NotFound("There is no key with this id in the workspace. Give the id that the list of keys shows.")
     made = await _freezes(site).freeze(who.workspace, body.scope, body.name, body.reason, who.reviewer())
     await site.workspaces.refresh(who.workspace)
-    warnings = doubts_about(made, await site.store.tools(who.workspace))
+    warnings = freeze_warnings(made, await site.store.tools(who.workspace))
     return _info(made).model_copy(update={"warnings": warnings})
 
 
-@router.delete("/api/freeze/{freeze_id}", responses=fails(404), **may(ADMINS))
+@router.delete("/api/freeze/{freeze_id}", responses=documented_errors(404), **require_roles(ADMINS))
 async def unfreeze(
-    freeze_id: str, site: Here, who: Caller, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+    freeze_id: str, site: StateDep, who: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> FreezeInfo:
     """Releases a freeze. Deadlines of the calls that it covered move by the time for which it was on."""
     released = await _freezes(site).release(who.workspace, freeze_id, reason, who.reviewer())
@@ -80,7 +80,7 @@ async def unfreeze(
     return _info(released)
 
 
-def _freezes(site: Site) -> Freezes:
+def _freezes(site: ServerState) -> Freezes:
     return Freezes(site.store.freezes, site.clock)
 
 

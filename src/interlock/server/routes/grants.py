@@ -15,18 +15,27 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.grant import Grant
 from interlock.core.identity import Principal
-from interlock.presenters.policy import grant_doubts, grant_json, grant_view_json
+from interlock.presenters.policy import grant_json, grant_view_json, grant_warnings
 from interlock.runtime.durations import parse_duration
-from interlock.server.dependencies import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently
-from interlock.server.http import Asked, Body, as_invalid
-from interlock.server.state import Site
+from interlock.server.dependencies import (
+    DECIDERS,
+    VIEWERS,
+    PrincipalDep,
+    RequestDep,
+    StateDep,
+    documented_errors,
+    require_recent_sign_in,
+    require_roles,
+)
+from interlock.server.http import HttpRequest, RequestBody, reject_misconfigured
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["grants"])
 
-Reason = Annotated[str, Field(max_length=MAX_COMMENT)]
+ReasonText = Annotated[str, Field(max_length=MAX_COMMENT)]
 
 
-class NewGrant(Body):
+class GrantBody(RequestBody):
     """`budget` is a decimal number as a text, `budget_of` the argument that is added up."""
 
     tool: Annotated[str, Field(max_length=MAX_NAME)]
@@ -62,7 +71,7 @@ class GrantInfo(BaseModel):
     spec_sha256: str
 
 
-class MadeGrant(GrantInfo):
+class CreatedGrant(GrantInfo):
     warnings: list[str]
 
 
@@ -87,48 +96,48 @@ class GrantDetails(GrantInfo):
     calls: list[GrantUse]
 
 
-@router.get("/api/grants", responses=fails(), **may(LOOKERS))
-async def list_grants(site: Here, who: Caller, state: Literal["active", "all"] = "active") -> GrantList:
+@router.get("/api/grants", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_grants(site: StateDep, who: PrincipalDep, state: Literal["active", "all"] = "active") -> GrantList:
     """The newest 1,000 grants that let calls through now, or of all that were ever made."""
     inbox = (await site.workspaces.doors(who.workspace)).inbox
     grants = await (inbox.grants if state == "all" else inbox.active_grants)(who.workspace)
     return GrantList(items=[_info(grant, site.clock()) for grant in grants])
 
 
-@router.post("/api/grants", responses=fails(404, 409), status_code=201, **recently(DECIDERS))
-async def make_grant(body: NewGrant, site: Here, who: Caller, asked: Given) -> MadeGrant:
+@router.post("/api/grants", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(DECIDERS))
+async def make_grant(body: GrantBody, site: StateDep, who: PrincipalDep, asked: RequestDep) -> CreatedGrant:
     """Lets calls of a tool through without asking, as if one approved each of them."""
     if not body.reason.strip():
         raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
     inbox = (await site.workspaces.doors(who.workspace)).inbox
     definition = await inbox.definition(who.workspace, body.tool, body.agent)
-    draft = _draft(body, who, site, definition.spec.sha256, _id(asked, who, site))
+    draft = _draft(body, who, site, definition.spec.sha256, _grant_id(asked, who, site))
     try:
-        with as_invalid("/when"):
+        with reject_misconfigured("/when"):
             grant = await inbox.grant(draft, who.reviewer())
     except Conflict:
-        grant = await _made_before(site, draft, who)
-    return MadeGrant(**_fields(grant, site.clock()), warnings=list(grant_doubts(grant, definition)))
+        grant = await _existing_grant(site, draft, who)
+    return CreatedGrant(**_fields(grant, site.clock()), warnings=list(grant_warnings(grant, definition)))
 
 
-@router.get("/api/grants/{grant_id}", responses=fails(404), **may(LOOKERS))
-async def show_grant(grant_id: str, site: Here, who: Caller) -> GrantDetails:
+@router.get("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(VIEWERS))
+async def show_grant(grant_id: str, site: StateDep, who: PrincipalDep) -> GrantDetails:
     """What a grant covers, its limits, who made it and why, and the calls that it let through."""
     inbox = (await site.workspaces.doors(who.workspace)).inbox
     view: dict[str, Any] = grant_view_json(await inbox.show_grant(who.workspace, grant_id), site.clock())
     return GrantDetails(**view)
 
 
-@router.delete("/api/grants/{grant_id}", responses=fails(404), **may(DECIDERS))
+@router.delete("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(DECIDERS))
 async def revoke_grant(
-    grant_id: str, site: Here, who: Caller, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+    grant_id: str, site: StateDep, who: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> GrantInfo:
     """Ends a grant: whoever made it, or an admin. What it let through stays allowed."""
     inbox = (await site.workspaces.doors(who.workspace)).inbox
     return _info(await inbox.revoke(who.workspace, grant_id, who.reviewer(), reason), site.clock())
 
 
-def _draft(body: NewGrant, who: Principal, site: Site, spec_sha256: str, grant_id: str) -> Grant:
+def _draft(body: GrantBody, who: Principal, site: ServerState, spec_sha256: str, grant_id: str) -> Grant:
     return Grant(
         id=grant_id,
         workspace=who.workspace,
@@ -148,7 +157,7 @@ def _draft(body: NewGrant, who: Principal, site: Site, spec_sha256: str, grant_i
     )
 
 
-def _id(asked: Asked, who: Principal, site: Site) -> str:
+def _grant_id(asked: HttpRequest, who: Principal, site: ServerState) -> str:
     """The same for a request that is sent again under the same Idempotency-Key."""
     key = asked.headers.get(b"idempotency-key")
     if not key:
@@ -157,7 +166,7 @@ def _id(asked: Asked, who: Principal, site: Site) -> str:
     return str(UUID(bytes=seed[:16], version=5))
 
 
-async def _made_before(site: Site, draft: Grant, who: Principal) -> Grant:
+async def _existing_grant(site: ServerState, draft: Grant, who: Principal) -> Grant:
     """What the first of two same requests made; another one under its key is refused."""
     made = await site.store.grant(who.workspace, draft.id)
     same = (made.tool, made.agent, made.when, made.max_uses, made.budget_of, made.reason)

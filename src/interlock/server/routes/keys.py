@@ -7,20 +7,28 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from interlock.accounts.keys import NEVER
+from interlock.accounts.keys import NEVER_EXPIRES
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, check_own_key, lesser
+from interlock.core.identity import AGENT, MAX_QUOTA, ApiKey, KeyBindings, Principal, check_own_key, lesser_role
 from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
-from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may, recently
-from interlock.server.http import Body
-from interlock.server.routes.people import Names, PersonRole, Text, traced
-from interlock.server.state import Site
+from interlock.server.dependencies import (
+    ADMINS,
+    VIEWERS,
+    PrincipalDep,
+    StateDep,
+    documented_errors,
+    require_recent_sign_in,
+    require_roles,
+)
+from interlock.server.http import RequestBody
+from interlock.server.routes.people import Names, PersonRole, Text, traced_accounts
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["people and keys"])
 Quota = Annotated[int, Field(ge=0, le=MAX_QUOTA)] | None
 
 
-class NewOwnKey(Body):
+class OwnKeyBody(RequestBody):
     """`expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
 
     Made with a key, it ends with that key at the latest.
@@ -31,7 +39,7 @@ class NewOwnKey(Body):
     expires_in: Text = ""
 
 
-class NewKey(Body):
+class KeyBody(RequestBody):
     """A key for people is of the `user`, or of the person of its own name, who is added if missing.
 
     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
@@ -53,7 +61,7 @@ class NewKey(Body):
     expires_in: Text = ""
 
 
-class Rotation(Body):
+class RotateKeyBody(RequestBody):
     """The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`."""
 
     overlap: Text = "24h"
@@ -83,7 +91,7 @@ class KeyInfo(BaseModel):
     rotated_from: str | None
 
 
-class MadeKey(KeyInfo):
+class CreatedKey(KeyInfo):
     """`key` is shown here and nowhere else."""
 
     key: str
@@ -94,97 +102,113 @@ class KeyList(BaseModel):
     next: str | None = None
 
 
-@router.get("/api/me/keys", responses=fails(), **may(LOOKERS))
-async def list_my_keys(site: Here, who: Caller) -> KeyList:
+@router.get("/api/me/keys", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_my_keys(site: StateDep, who: PrincipalDep) -> KeyList:
     """One's own keys."""
-    return KeyList(items=[_key(key) for key in await _my_keys(site, who)])
+    return KeyList(items=[_key_info(key) for key in await _my_keys(site, who)])
 
 
-@router.post("/api/me/keys", responses=fails(409), status_code=201, **recently(LOOKERS))
-async def make_my_key(body: NewOwnKey, site: Here, who: Caller) -> MadeKey:
+@router.post("/api/me/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(VIEWERS))
+async def make_my_key(body: OwnKeyBody, site: StateDep, who: PrincipalDep) -> CreatedKey:
     """Makes a key of one's own, with at most one's own role. It ends with a changed password."""
     role = body.role or who.role
-    if lesser(role, who.role) != role:
+    if lesser_role(role, who.role) != role:
         raise Forbidden(f"You are {who.role} here, so that a key of yours cannot be for more.")
-    made = await traced(site, who).create_key(
-        who.workspace, body.name, role, who.name, who.name, lasts=_lasts(body.expires_in), until=who.expires_at
+    made = await traced_accounts(site, who).create_key(
+        who.workspace, body.name, role, who.name, who.name, lasts=_parse_lifetime(body.expires_in), until=who.expires_at
     )
-    return _made(*made)
+    return _created_key(*made)
 
 
-@router.post("/api/me/keys/{key_id}/rotate", responses=fails(404, 409), status_code=201, **recently(LOOKERS))
-async def rotate_my_key(key_id: str, site: Here, who: Caller, body: Rotation | None = None) -> MadeKey:
+@router.post(
+    "/api/me/keys/{key_id}/rotate",
+    responses=documented_errors(404, 409),
+    status_code=201,
+    **require_recent_sign_in(VIEWERS),
+)
+async def rotate_my_key(
+    key_id: str, site: StateDep, who: PrincipalDep, body: RotateKeyBody | None = None
+) -> CreatedKey:
     """Makes a key in place of one of one's own, which ends after the overlap.
 
     With a key, only those of at most its role; the new one ends with that key at the latest.
     """
-    await _mine(site, who, key_id)
-    return await _rotated(site, who, key_id, body or Rotation(), who.expires_at)
+    await _require_own_key(site, who, key_id)
+    return await _rotate(site, who, key_id, body or RotateKeyBody(), who.expires_at)
 
 
-@router.delete("/api/me/keys/{key_id}", responses=fails(404), **may(LOOKERS))
-async def revoke_my_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
+@router.delete("/api/me/keys/{key_id}", responses=documented_errors(404), **require_roles(VIEWERS))
+async def revoke_my_key(key_id: str, site: StateDep, who: PrincipalDep) -> KeyInfo:
     """Ends a key of one's own, at once and for good. With a key, only those of at most its role."""
-    await _mine(site, who, key_id)
-    return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
+    await _require_own_key(site, who, key_id)
+    return _key_info(await traced_accounts(site, who).revoke_key(who.workspace, key_id, who.name))
 
 
-@router.get("/api/keys", responses=fails(), **may(ADMINS))
-async def list_keys(site: Here, who: Caller) -> KeyList:
+@router.get("/api/keys", responses=documented_errors(), **require_roles(ADMINS))
+async def list_keys(site: StateDep, who: PrincipalDep) -> KeyList:
     """The newest 1,000 keys of the workspace, the revoked ones too."""
-    return KeyList(items=[_key(key) for key in await site.accounts.keys(who.workspace)])
+    return KeyList(items=[_key_info(key) for key in await site.accounts.keys(who.workspace)])
 
 
-@router.post("/api/keys", responses=fails(409), status_code=201, **recently(ADMINS))
-async def make_key(body: NewKey, site: Here, who: Caller) -> MadeKey:
+@router.post("/api/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
+async def make_key(body: KeyBody, site: StateDep, who: PrincipalDep) -> CreatedKey:
     """Makes a key for an agent's program, or for somebody."""
-    bindings = Bindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
-    made = await traced(site, who).create_key(
-        who.workspace, body.name, body.role, who.name, body.user, bindings, _lasts(body.expires_in)
+    bindings = KeyBindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
+    made = await traced_accounts(site, who).create_key(
+        who.workspace, body.name, body.role, who.name, body.user, bindings, _parse_lifetime(body.expires_in)
     )
     await site.workspaces.refresh(who.workspace)
-    return _made(*made)
+    return _created_key(*made)
 
 
-@router.post("/api/keys/{key_id}/rotate", responses=fails(404, 409), status_code=201, **recently(ADMINS))
-async def rotate_key(key_id: str, site: Here, who: Caller, body: Rotation | None = None) -> MadeKey:
+@router.post(
+    "/api/keys/{key_id}/rotate",
+    responses=documented_errors(404, 409),
+    status_code=201,
+    **require_recent_sign_in(ADMINS),
+)
+async def rotate_key(key_id: str, site: StateDep, who: PrincipalDep, body: RotateKeyBody | None = None) -> CreatedKey:
     """Makes a key with the same bindings in place of another, which ends after the overlap."""
-    return await _rotated(site, who, key_id, body or Rotation())
+    return await _rotate(site, who, key_id, body or RotateKeyBody())
 
 
-@router.delete("/api/keys/{key_id}", responses=fails(404), **may(ADMINS))
-async def revoke_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
+@router.delete("/api/keys/{key_id}", responses=documented_errors(404), **require_roles(ADMINS))
+async def revoke_key(key_id: str, site: StateDep, who: PrincipalDep) -> KeyInfo:
     """Ends a key, at once and for good."""
-    return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
+    return _key_info(await traced_accounts(site, who).revoke_key(who.workspace, key_id, who.name))
 
 
-async def _rotated(site: Site, who: Principal, key_id: str, body: Rotation, until: int | None = None) -> MadeKey:
-    overlap, lasts = parse_duration(body.overlap), _lasts(body.expires_in)
-    return _made(*await traced(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts, until))
+async def _rotate(
+    site: ServerState, who: Principal, key_id: str, body: RotateKeyBody, until: int | None = None
+) -> CreatedKey:
+    overlap, lasts = parse_duration(body.overlap), _parse_lifetime(body.expires_in)
+    return _created_key(
+        *await traced_accounts(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts, until)
+    )
 
 
-async def _mine(site: Site, who: Principal, key_id: str) -> None:
+async def _require_own_key(site: ServerState, who: Principal, key_id: str) -> None:
     found = next((key for key in await _my_keys(site, who) if key.id == key_id), None)
     if found is None:
         raise NotFound("You have no key with this id.", key_id=key_id)
     check_own_key(who, found)
 
 
-async def _my_keys(site: Site, who: Principal) -> list[Key]:
+async def _my_keys(site: ServerState, who: Principal) -> list[ApiKey]:
     return [key for key in await site.accounts.keys(who.workspace) if key.person == who.name and key.role != AGENT]
 
 
-def _lasts(text: str) -> int | None:
+def _parse_lifetime(text: str) -> int | None:
     if not text:
         return None
-    return NEVER if text == "never" else parse_duration(text)
+    return NEVER_EXPIRES if text == "never" else parse_duration(text)
 
 
-def _made(key: Key, secret: str) -> MadeKey:
-    return MadeKey(**_key(key).model_dump(), key=secret)
+def _created_key(key: ApiKey, secret: str) -> CreatedKey:
+    return CreatedKey(**_key_info(key).model_dump(), key=secret)
 
 
-def _key(key: Key) -> KeyInfo:
+def _key_info(key: ApiKey) -> KeyInfo:
     return KeyInfo(
         id=key.id,
         name=key.name,

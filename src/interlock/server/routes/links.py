@@ -10,19 +10,19 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from interlock.accounts import codes
-from interlock.app.inbox import View
+from interlock.app.inbox import ApprovalDetails
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooManyRequests
-from interlock.core.rate_limit import Attempts
+from interlock.core.rate_limit import AttemptLimiter
 from interlock.notify import message_text as words
-from interlock.notify.channel import Proving
-from interlock.notify.service import Token
-from interlock.presenters.approval import view_json
-from interlock.runtime.offload import beside
-from interlock.server.dependencies import Given, Guard, Here, fails
-from interlock.server.http import Asked, Body
-from interlock.server.models import Shown, Told
-from interlock.server.routes.session import Entered, client_address, enter, myself
-from interlock.server.state import Site
+from interlock.notify.channel import SignInCodeChannel
+from interlock.notify.service import LinkToken
+from interlock.presenters.approval import approval_json
+from interlock.runtime.offload import offload
+from interlock.server.dependencies import AuthDep, RequestDep, StateDep, documented_errors
+from interlock.server.http import HttpRequest, RequestBody
+from interlock.server.models import ApprovalJson, ResponseModel
+from interlock.server.routes.session import SignedInUser, client_address, start_session, to_current_user
+from interlock.server.state import ServerState
 
 router = APIRouter(prefix="/api/links", tags=["signing in"])
 
@@ -31,44 +31,44 @@ MAX_FIELDS = 20
 Text = Annotated[str, Field(max_length=MAX_TOKEN)]
 
 # What somebody who has no more than the link is shown: what the message says. All else is empty, also what is new.
-SHOWN = frozenset(
+VISIBLE_FIELDS = frozenset(
     {
         *("id", "tool", "status", "args_sha256", "sentence", "risk", "effect", "agent", "requester", "priority"),
         *("alarms", "created_at", "expires_at", "seconds_left", "decision", "findings", "needed", "quorum", "declared"),
     }
 )
-FACTS = frozenset({"agent", "requester"})
+VISIBLE_FACTS = frozenset({"agent", "requester"})
 
 
-class GivenLink(Body):
+class MessageLinkBody(RequestBody):
     token: Text
 
 
-class GivenCode(GivenLink):
+class MessageCodeBody(MessageLinkBody):
     """`ticket` is what this browser was given when it asked for the code."""
 
     ticket: Text
     code: Text
 
 
-class LookedAt(Told):
+class LinkedApproval(ResponseModel):
     """One call as the message shows it, and for whom the link is. `codes`: they can have a code sent to them."""
 
-    approval: Shown
+    approval: ApprovalJson
     person: str
     workspace: str
     spent: bool
     codes: bool
 
 
-class CodeAsked(BaseModel):
+class CodeTicket(BaseModel):
     """The same for every link, whether it holds or not. `ticket` goes with the code."""
 
     ticket: str
 
 
-@router.post("/look", responses=fails(404, 410))
-async def look_at_call(body: GivenLink, site: Here, asked: Given, guard: Guard) -> LookedAt:
+@router.post("/look", responses=documented_errors(404, 410))
+async def inspect_link(body: MessageLinkBody, site: StateDep, asked: RequestDep, guard: AuthDep) -> LinkedApproval:
     """Shows the call of a message's link. Spends nothing and decides nothing, however often it is asked."""
     guard.check_origin(asked.headers)
     token = await site.reach.token(body.token)
@@ -76,54 +76,56 @@ async def look_at_call(body: GivenLink, site: Here, asked: Given, guard: Guard) 
     doors = await site.workspaces.doors(delivery.workspace)
     view = await doors.inbox.show(delivery.workspace, delivery.approval_id)
     size = len(view.stored.payload.args or b"")
-    told = await beside(size, lambda: as_told(view, site.clock()))
-    return LookedAt(
-        approval=Shown.model_validate(told),
+    told = await offload(size, lambda: message_view_json(view, site.clock()))
+    return LinkedApproval(
+        approval=ApprovalJson.model_validate(told),
         person=token.person.person,
         workspace=delivery.workspace,
         spent=delivery.spent_at is not None,
-        codes=_proving(site, token) is not None,
+        codes=_code_channel(site, token) is not None,
     )
 
 
-@router.post("/code", responses=fails(429))
-async def ask_for_code(body: GivenLink, site: Here, asked: Given, guard: Guard) -> CodeAsked:
+@router.post("/code", responses=documented_errors(429))
+async def ask_for_code(body: MessageLinkBody, site: StateDep, asked: RequestDep, guard: AuthDep) -> CodeTicket:
     """Has a code sent to the person that a link is for. What is answered tells nothing about the link."""
     guard.check_origin(asked.headers)
-    _check_pace(site.code_asks, asked, site.clock())
-    made = codes.Code(secrets.token_urlsafe(32), codes.number())
+    _check_code_rate(site.code_asks, asked, site.clock())
+    made = codes.SignInCode(secrets.token_urlsafe(32), codes.make_code_number())
     site.aside.begin(_send_code(site, body.token, made, client_address(asked)))
-    return CodeAsked(ticket=made.ticket)
+    return CodeTicket(ticket=made.ticket)
 
 
-@router.post("/session", responses=fails(429))
-async def enter_code(body: GivenCode, site: Here, asked: Given, guard: Guard, response: Response) -> Entered:
+@router.post("/session", responses=documented_errors(429))
+async def sign_in_with_code(
+    body: MessageCodeBody, site: StateDep, asked: RequestDep, guard: AuthDep, response: Response
+) -> SignedInUser:
     """Signs in the person that a link is for, with the code that was sent to them."""
     guard.check_origin(asked.headers)
-    token = await _held(site, body.token)
-    code = codes.Code(body.ticket, body.code.replace(" ", ""))
+    token = await _resolve_token(site, body.token)
+    code = codes.SignInCode(body.ticket, body.code.replace(" ", ""))
     workspace, person = token.delivery.workspace, token.person.person
     principal, session = await site.accounts.use_code(workspace, person, code, client_address(asked))
-    await enter(site, guard, asked, session, response, codes.SESSION)
-    return Entered(**myself(principal).model_dump(), next=f"/a/{token.delivery.approval_id}")
+    await start_session(site, guard, asked, session, response, codes.SESSION_LIFETIME)
+    return SignedInUser(**to_current_user(principal).model_dump(), next=f"/a/{token.delivery.approval_id}")
 
 
-def as_told(view: View, now: int) -> dict[str, object]:
+def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
     """One approval in the shape that members get, with nothing in it but what a message would say."""
-    whole = view_json(view, now)
+    whole = approval_json(view, now)
     card, fields = view.card, view.card.fields[:MAX_FIELDS]
-    told = {name: value if name in SHOWN else _empty(value) for name, value in whole.items()}
+    told = {name: value if name in VISIBLE_FIELDS else _blank(value) for name, value in whole.items()}
     told["card"] = {
         "risk": card.risk,
         "tool": card.tool,
         "sentence": card.sentence,
-        "facts": [{"label": label, "text": text} for label, text in card.facts if label in FACTS],
+        "facts": [{"label": label, "text": text} for label, text in card.facts if label in VISIBLE_FACTS],
         "fields": [
             {
                 "pointer": field.pointer,
                 "name": field.name,
                 "type": field.type,
-                "text": words.short(field.text, words.MAX_VALUE),
+                "text": words.shorten(field.text, words.MAX_VALUE),
                 "length": field.length,
                 "sha256": "",
                 "findings": field.findings,
@@ -138,7 +140,7 @@ def as_told(view: View, now: int) -> dict[str, object]:
     return {**told, "may_decide": [], "may_not": {}}
 
 
-def _empty(value: object) -> object:
+def _blank(value: object) -> object:
     """Nothing, in the same shape."""
     match value:
         case bool() | None:
@@ -153,23 +155,23 @@ def _empty(value: object) -> object:
             return []
 
 
-def _proving(site: Site, token: Token) -> Proving | None:
+def _code_channel(site: ServerState, token: LinkToken) -> SignInCodeChannel | None:
     return site.reach.proving(token.delivery) if token.person.email else None
 
 
-async def _held(site: Site, text: str) -> Token:
+async def _resolve_token(site: ServerState, text: str) -> LinkToken:
     """A link that does not hold is told as a code that is wrong."""
     try:
         return await site.reach.token(text)
     except (NotFound, Expired):
-        raise codes.no_code() from None
+        raise codes.invalid_code_error() from None
 
 
-async def _send_code(site: Site, text: str, code: codes.Code, address: str) -> None:
+async def _send_code(site: ServerState, text: str, code: codes.SignInCode, address: str) -> None:
     """Nobody waits for this; what goes wrong is in the log, without the code."""
     try:
         token = await site.reach.token(text)
-        channel = _proving(site, token)
+        channel = _code_channel(site, token)
         workspace, person = token.delivery.workspace, token.person.person
         if channel is None or not await site.accounts.add_code(workspace, person, code, address):
             return
@@ -182,7 +184,7 @@ async def _send_code(site: Site, text: str, code: codes.Code, address: str) -> N
         site.log.failed("code_failed", error)
 
 
-def _check_pace(asks: Attempts, asked: Asked, now: int) -> None:
+def _check_code_rate(asks: AttemptLimiter, asked: HttpRequest, now: int) -> None:
     where = client_address(asked)
     wait = asks.wait(where, now)
     if wait:

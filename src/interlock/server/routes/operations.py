@@ -9,16 +9,16 @@ from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.core.errors import Error, StoreUnavailable
-from interlock.server.dependencies import LOOKERS, Caller, Here, fails, may
-from interlock.server.metrics import Metrics
+from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
+from interlock.server.metrics import MetricsExporter
 
-SLOWEST = 5.0  # seconds that a database may take to answer and still count as there
+READY_TIMEOUT = 5.0  # seconds that a database may take to answer and still count as there
 
 router = APIRouter(tags=["operations"])
 
 
-async def counted(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
+async def metrics_exporter(request: Request) -> MetricsExporter:
+    metrics: MetricsExporter = request.app.state.metrics
     return metrics
 
 
@@ -28,27 +28,27 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", responses=fails(503))
-async def readyz(site: Here) -> dict[str, str]:
+@router.get("/readyz", responses=documented_errors(503))
+async def readyz(site: StateDep) -> dict[str, str]:
     """The database is there and up to date; a server that is about to stop is not ready."""
     if site.stopping.is_set():
         raise NotReady("The server is about to stop. Ask another, or wait until it is started again.")
     try:
-        async with asyncio.timeout(SLOWEST):
+        async with asyncio.timeout(READY_TIMEOUT):
             site.store.check()
             await site.store.migrations()
     except TimeoutError:
-        raise StoreUnavailable(f"The database did not answer within {SLOWEST:.0f} seconds.") from None
+        raise StoreUnavailable(f"The database did not answer within {READY_TIMEOUT:.0f} seconds.") from None
     return {"status": "ready"}
 
 
 @router.get(
     "/metrics",
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **fails()},
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented_errors()},
     response_class=Response,
-    **may(LOOKERS),
+    **require_roles(VIEWERS),
 )
-async def metrics(caller: Caller, every: Annotated[Metrics, Depends(counted)]) -> Response:
+async def metrics(caller: PrincipalDep, every: Annotated[MetricsExporter, Depends(metrics_exporter)]) -> Response:
     """For Prometheus: what happens in the workspace of the key, and how the process does."""
     return Response(await every.text(caller.workspace), media_type=CONTENT_TYPE_LATEST)
 

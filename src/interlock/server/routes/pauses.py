@@ -20,19 +20,19 @@ from interlock.core.canonical import plain_json
 from interlock.core.errors import InvalidRequest
 from interlock.core.pause import MAX_BODY, MAX_RUN_ID, Pause, check_pause
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.offload import beside
-from interlock.server.http import Answer, Asked, Body, Many, encoded, json_answer
+from interlock.runtime.offload import offload
+from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, json_response
 from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_WAIT
 from interlock.server.routes.runs import Lease, Runner
-from interlock.server.state import Site
-from interlock.storage.tables.pauses import FIRST, Holder, Place, Whose
+from interlock.server.state import ServerState
+from interlock.storage.tables.pauses import FROM_OLDEST, LeaseHolder, PauseCursor, PauseScope
 
 MAX_CLAIMED = 10  # states in one answer
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
-class NewPause(Body):
+class PauseBody(RequestBody):
     """`called` is what the framework calls the run, if that is more than a `run_id` can be; `state` is base64."""
 
     run_id: RunId
@@ -41,7 +41,7 @@ class NewPause(Body):
     state: str = ""
 
 
-class ClaimPauses(Body):
+class ClaimPausesBody(RequestBody):
     """`attempt` is made at random for each claim: sent again it is the same one. `gone` are runners that ended."""
 
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -49,88 +49,94 @@ class ClaimPauses(Body):
     lease_seconds: Lease = 60
     limit: Annotated[int, Field(ge=1, le=MAX_CLAIMED)] = MAX_CLAIMED
     wait: Annotated[float, Field(ge=0, le=MAX_WAIT)] = 0
-    gone: Annotated[Many[Runner], Field(max_length=100)] = ()
+    gone: Annotated[JsonList[Runner], Field(max_length=100)] = ()
     attempt: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{0,40}$")] = ""
 
 
-class KeepPause(Body):
+class RenewPauseBody(RequestBody):
     run_id: RunId
     fence: int
     lease_seconds: Lease = 60
 
 
-class LeavePause(Body):
+class ReleasePauseBody(RequestBody):
     run_id: RunId
     fence: int
     failed: bool = False
 
 
-class EndPause(Body):
+class CompletePauseBody(RequestBody):
     run_id: RunId
     fence: int
 
 
 class PauseRoutes:
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self._site = site
         self._pauses = site.store.pauses
 
-    async def pause(self, asked: Asked) -> Answer:
-        body = await asked.json(NewPause, MAX_BODY)
-        state = await beside(len(asked.body), lambda: _decoded(body.state))
+    async def pause(self, asked: HttpRequest) -> HttpResponse:
+        body = await asked.json(PauseBody, MAX_BODY)
+        state = await offload(len(asked.body), lambda: _decode_state(body.state))
         called = body.called or body.run_id
         if not body.run_id.isprintable():
             raise InvalidRequest("/run_id: It has characters that cannot be seen.")
         check_pause(body.run_id, state)
         check_pause(called, state)
-        whose, quotas = _whose(asked, body.agent), self._site.quotas
+        whose, quotas = _pause_owner(asked, body.agent), self._site.quotas
         quotas.take(asked.person)
         async with quotas.pausing(asked.person, len(state), lambda: self._pauses.stored(whose, body.run_id)):
             pause = await self._pauses.pause(whose, body.run_id, called, state)
-        return json_answer(_shown(pause))
+        return json_response(_pause_json(pause))
 
-    async def listed(self, asked: Asked) -> Answer:
+    async def listed(self, asked: HttpRequest) -> HttpResponse:
         """For people all of them, for an agent those that were paused with its key; never with their state."""
         query, person = asked.query, asked.person
-        whose = _whose(asked, "") if person.is_agent else Whose(person.workspace, "")
+        whose = _pause_owner(asked, "") if person.is_agent else PauseScope(person.workspace, "")
         page = await self._pauses.paused(
-            whose._replace(agent=_name(query.get("agent", ""))), _place(query.get("cursor", "")), _limit(query)
+            whose._replace(agent=_check_agent_name(query.get("agent", ""))),
+            _parse_cursor(query.get("cursor", "")),
+            _parse_limit(query),
         )
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
-        items = [{**_shown(pause), "waiting": pause.waiting, "resuming": pause.runner != ""} for pause in page.items]
-        return json_answer({"items": items, "next": following})
+        items = [
+            {**_pause_json(pause), "waiting": pause.waiting, "resuming": pause.runner != ""} for pause in page.items
+        ]
+        return json_response({"items": items, "next": following})
 
-    async def claim(self, asked: Asked) -> Answer:
+    async def claim(self, asked: HttpRequest) -> HttpResponse:
         """With `wait` the answer is held back while no run can go on, or until the server stops."""
-        body = await asked.json(ClaimPauses)
-        whose = _whose(asked, body.agent)
+        body = await asked.json(ClaimPausesBody)
+        whose = _pause_owner(asked, body.agent)
         ours = f"remote:{asked.person.credential}:"
-        holder = Holder(f"{ours}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
+        holder = LeaseHolder(f"{ours}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
         taken = await self._pauses.held_by(whose, holder.runner) if body.attempt else ()
         if not taken:
             taken = await self._waited(asked, holder, body, ours)
         held = [runner for runner in await self._pauses.held(whose) if runner.startswith(ours)]
         names = sorted({runner.removeprefix(ours).partition(":")[2] for runner in held} - {"", body.runner})[:100]
-        return await beside(sum(len(pause.state) for pause in taken), lambda: _claimed(taken, names))
+        return await offload(sum(len(pause.state) for pause in taken), lambda: _claimed_response(taken, names))
 
-    async def renew(self, asked: Asked) -> Answer:
-        body = await asked.json(KeepPause)
-        await self._pauses.renew(_whose(asked, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
-        return json_answer({"run_id": body.run_id, "fence": body.fence})
+    async def renew(self, asked: HttpRequest) -> HttpResponse:
+        body = await asked.json(RenewPauseBody)
+        await self._pauses.renew(_pause_owner(asked, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
+        return json_response({"run_id": body.run_id, "fence": body.fence})
 
-    async def release(self, asked: Asked) -> Answer:
-        body = await asked.json(LeavePause)
-        pause = await self._pauses.let_go(_whose(asked, ""), body.run_id, body.fence, failed=body.failed)
-        return json_answer({"run_id": body.run_id, "seconds": pause / 1000})
+    async def release(self, asked: HttpRequest) -> HttpResponse:
+        body = await asked.json(ReleasePauseBody)
+        pause = await self._pauses.let_go(_pause_owner(asked, ""), body.run_id, body.fence, failed=body.failed)
+        return json_response({"run_id": body.run_id, "seconds": pause / 1000})
 
-    async def resumed(self, asked: Asked) -> Answer:
-        body = await asked.json(EndPause)
-        over = await self._pauses.resumed(_whose(asked, ""), body.run_id, body.fence)
-        return json_answer({"run_id": body.run_id, "over": over})
+    async def resumed(self, asked: HttpRequest) -> HttpResponse:
+        body = await asked.json(CompletePauseBody)
+        over = await self._pauses.resumed(_pause_owner(asked, ""), body.run_id, body.fence)
+        return json_response({"run_id": body.run_id, "over": over})
 
-    async def _waited(self, asked: Asked, holder: Holder, body: ClaimPauses, ours: str) -> Sequence[Pause]:
+    async def _waited(
+        self, asked: HttpRequest, holder: LeaseHolder, body: ClaimPausesBody, ours: str
+    ) -> Sequence[Pause]:
         """A client that closed its connection takes nothing: it would hold the run until its lease ends."""
-        whose, gone = _whose(asked, body.agent), frozenset(body.gone)
+        whose, gone = _pause_owner(asked, body.agent), frozenset(body.gone)
 
         def is_gone(runner: str) -> bool:
             return runner.startswith(ours) and runner.removeprefix(ours).partition(":")[2] in gone
@@ -150,29 +156,29 @@ class PauseRoutes:
                     await task
 
 
-def _whose(asked: Asked, agent: str) -> Whose:
+def _pause_owner(asked: HttpRequest, agent: str) -> PauseScope:
     """By the agents that the key is bound to, else by its name, so that a key can be replaced by another; and by whom
     it acts for, if for one person.
     """
     person = asked.person
-    named, owner = check_agent(person, _name(agent)), person.owner if person.agents else person.name
-    return Whose(person.workspace, named, plain_json([owner, person.on_behalf]))
+    named, owner = check_agent(person, _check_agent_name(agent)), person.owner if person.agents else person.name
+    return PauseScope(person.workspace, named, plain_json([owner, person.on_behalf]))
 
 
-def _name(agent: str) -> str:
+def _check_agent_name(agent: str) -> str:
     if len(agent) > MAX_NAME or not agent.isprintable():
         raise InvalidRequest(f"agent is a name of at most {MAX_NAME} characters that can be seen.")
     return agent
 
 
-def _decoded(state: str) -> bytes:
+def _decode_state(state: str) -> bytes:
     try:
         return b64decode(state, validate=True)
     except (NotBase64, ValueError):
         raise InvalidRequest("/state: This is not base64.") from None
 
 
-def _shown(pause: Pause) -> dict[str, object]:
+def _pause_json(pause: Pause) -> dict[str, object]:
     return {
         "run_id": pause.short_id,
         "called": pause.run_id,
@@ -183,21 +189,21 @@ def _shown(pause: Pause) -> dict[str, object]:
     }
 
 
-def _claimed(taken: Sequence[Pause], held: Sequence[str]) -> Answer:
-    items = [{**_shown(pause), "state": b64encode(pause.state).decode()} for pause in taken]
-    return Answer(200, encoded({"items": items, "held": held}))
+def _claimed_response(taken: Sequence[Pause], held: Sequence[str]) -> HttpResponse:
+    items = [{**_pause_json(pause), "state": b64encode(pause.state).decode()} for pause in taken]
+    return HttpResponse(200, encode_json({"items": items, "held": held}))
 
 
-def _place(cursor: str) -> Place:
+def _parse_cursor(cursor: str) -> PauseCursor:
     if not cursor:
-        return FIRST
+        return FROM_OLDEST
     at, _, run_id = cursor.partition(".")
     if not (at.isascii() and at.isdigit() and len(at) < 16 and 0 < len(run_id) <= MAX_NAME and run_id.isprintable()):
         raise InvalidRequest("The cursor is what the last page gave as next.")
     return int(at), run_id
 
 
-def _limit(query: dict[str, str]) -> int:
+def _parse_limit(query: dict[str, str]) -> int:
     text = query.get("limit", "100")
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 1_000):
         raise InvalidRequest("limit is a number from 1 to 1,000.")

@@ -9,39 +9,39 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import Principal, check_lends, check_whole
+from interlock.core.identity import Principal, check_full_rights, check_may_delegate
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
 from interlock.runtime.durations import parse_duration, parse_time, rfc3339
 from interlock.server.dependencies import (
     ADMINS,
-    ANYBODY,
-    LOOKERS,
-    Caller,
-    Given,
-    Guard,
-    Here,
-    check_match,
+    ALL_ROLES,
+    VIEWERS,
+    AuthDep,
+    PrincipalDep,
+    RequestDep,
+    StateDep,
+    check_if_match,
+    documented_errors,
     etag,
-    fails,
-    may,
-    recently,
+    require_recent_sign_in,
+    require_roles,
 )
-from interlock.server.http import Asked, Body
-from interlock.server.routes.session import MAX_SECRET, Ended, client_address
-from interlock.server.state import Site
+from interlock.server.http import HttpRequest, RequestBody
+from interlock.server.routes.session import MAX_SECRET, SignOutResult, client_address
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["people and keys"])
 
 MAX_TEAMS = 100
-MAX_LINK = parse_duration("7d")
+MAX_LINK_LIFETIME = parse_duration("7d")
 PersonRole = Literal["viewer", "reviewer", "admin"]
 Text = Annotated[str, Field(max_length=MAX_SECRET)]
 Names = Annotated[list[Text], Field(default_factory=list, max_length=MAX_TEAMS)]
 
 
-class ChangedUser(Body):
+class UserBody(RequestBody):
     """All that is to be known of somebody: what is left out is empty from then on."""
 
     role: PersonRole
@@ -49,11 +49,11 @@ class ChangedUser(Body):
     email: Text = ""
 
 
-class NewUser(ChangedUser):
+class NewUserBody(UserBody):
     name: Text
 
 
-class Away(Body):
+class AwayBody(RequestBody):
     """Until then, these decide in their place; `null` ends it."""
 
     until: str | None
@@ -61,16 +61,16 @@ class Away(Body):
     teams: Names
 
 
-class NewLink(Body):
+class SignInLinkBody(RequestBody):
     expires_in: str = "1h"
 
 
-class NewPassword(Body):
+class ChangePasswordBody(RequestBody):
     old: Text
     new: Text
 
 
-class AwayUntil(BaseModel):
+class AwayJson(BaseModel):
     until: str
     users: list[str]
     teams: list[str]
@@ -83,7 +83,7 @@ class Person(BaseModel):
     role: str
     teams: list[str]
     email: str | None
-    away: AwayUntil | None
+    away: AwayJson | None
 
 
 class PersonList(BaseModel):
@@ -91,39 +91,39 @@ class PersonList(BaseModel):
     next: str | None = None
 
 
-class Named(BaseModel):
+class NamedItem(BaseModel):
     """A key by its name, or a grant by its tool."""
 
     id: str
     name: str
 
 
-class Removal(BaseModel):
+class RemovalEffectsJson(BaseModel):
     """What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
 
     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
     so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
     """
 
-    grants: list[Named]
-    keys: list[Named]
+    grants: list[NamedItem]
+    keys: list[NamedItem]
     sessions: int
     links: int
     identities: int
     votes: list[str]
     delegations: list[str]
     away: list[str]
-    made_keys: list[Named]
+    made_keys: list[NamedItem]
 
 
 class ChangedPerson(Person):
-    ended: Removal
+    ended: RemovalEffectsJson
 
 
 class RemovedPerson(BaseModel):
     name: str
     removed_at: str
-    ended: Removal
+    ended: RemovalEffectsJson
 
 
 class SignInLink(BaseModel):
@@ -133,7 +133,7 @@ class SignInLink(BaseModel):
     expires_at: str
 
 
-class Workspace(BaseModel):
+class WorkspaceInfo(BaseModel):
     name: str
     created_at: str
 
@@ -141,133 +141,137 @@ class Workspace(BaseModel):
 # People
 
 
-@router.get("/api/users", responses=fails(), **may(LOOKERS))
-async def list_users(site: Here, who: Caller) -> PersonList:
+@router.get("/api/users", responses=documented_errors(), **require_roles(VIEWERS))
+async def list_users(site: StateDep, who: PrincipalDep) -> PersonList:
     """Everybody of the workspace."""
     users = await site.accounts.users(who.workspace)
     return PersonList(items=[_person(user, who) for user in users if user.removed_at is None])
 
 
-@router.post("/api/users", responses=fails(409), status_code=201, **recently(ADMINS))
-async def add_user(body: NewUser, site: Here, who: Caller, response: Response) -> Person:
+@router.post("/api/users", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
+async def add_user(body: NewUserBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
     """Adds somebody, who cannot sign in yet: make a link for them."""
     teams = frozenset(body.teams)
-    accounts = traced(site, who)
+    accounts = traced_accounts(site, who)
     user = await accounts.add_user(who.workspace, body.name, body.role, who.name, teams, body.email)
-    return await _told(site, user, who, response)
+    return await _refresh_and_show(site, user, who, response)
 
 
-@router.get("/api/users/{name}", responses=fails(404), **may(LOOKERS))
-async def show_user(name: str, site: Here, who: Caller, response: Response) -> Person:
+@router.get("/api/users/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
+async def show_user(name: str, site: StateDep, who: PrincipalDep, response: Response) -> Person:
     """One person; the ETag says which version this is."""
-    return _shown(await _user(site, who, name), who, response)
+    return _show_person(await _user(site, who, name), who, response)
 
 
-@router.put("/api/users/{name}", responses=fails(404, 409), **recently(ADMINS))
+@router.put("/api/users/{name}", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
 async def change_user(
-    name: str, body: ChangedUser, site: Here, who: Caller, asked: Given, response: Response
+    name: str, body: UserBody, site: StateDep, who: PrincipalDep, asked: RequestDep, response: Response
 ) -> ChangedPerson:
     """Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
 
     What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
     """
-    seen = await _matching(site, who, name, asked)
-    change = await traced(site, who).change_user(
+    seen = await _user_if_match(site, who, name, asked)
+    change = await traced_accounts(site, who).change_user(
         who.workspace, name, who.name, role=body.role, teams=frozenset(body.teams), email=body.email, seen=seen
     )
-    person = await _told(site, change.user, who, response)
-    return ChangedPerson(**person.model_dump(), ended=removal(change.ended))
+    person = await _refresh_and_show(site, change.user, who, response)
+    return ChangedPerson(**person.model_dump(), ended=removal_effects_json(change.ended))
 
 
-@router.get("/api/users/{name}/removal", responses=fails(404), **may(ADMINS))
+@router.get("/api/users/{name}/removal", responses=documented_errors(404), **require_roles(ADMINS))
 async def preview_removal(
     name: str,
-    site: Here,
-    who: Caller,
+    site: StateDep,
+    who: PrincipalDep,
     role: Annotated[PersonRole | None, Query()] = None,
     team: Annotated[list[Text] | None, Query()] = None,
-) -> Removal:
+) -> RemovalEffectsJson:
     """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
     teams = frozenset(team or ()) if role is not None or team is not None else None
-    return removal(await site.accounts.preview(who.workspace, name, role, teams))
+    return removal_effects_json(await site.accounts.preview(who.workspace, name, role, teams))
 
 
-@router.delete("/api/users/{name}", responses=fails(404, 409), **may(ADMINS))
-async def remove_user(name: str, site: Here, who: Caller, asked: Given) -> RemovedPerson:
+@router.delete("/api/users/{name}", responses=documented_errors(404, 409), **require_roles(ADMINS))
+async def remove_user(name: str, site: StateDep, who: PrincipalDep, asked: RequestDep) -> RemovedPerson:
     """Removes somebody and ends all that stands for them, at once; the record keeps the name.
 
     Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
     What was approved before stays approved.
     """
-    seen = await _matching(site, who, name, asked)
-    change = await traced(site, who).remove_user(who.workspace, name, who.name, seen)
+    seen = await _user_if_match(site, who, name, asked)
+    change = await traced_accounts(site, who).remove_user(who.workspace, name, who.name, seen)
     await site.workspaces.refresh(who.workspace)
     removed_at = rfc3339(change.user.removed_at or 0)
-    return RemovedPerson(name=name, removed_at=removed_at, ended=removal(change.ended))
+    return RemovedPerson(name=name, removed_at=removed_at, ended=removal_effects_json(change.ended))
 
 
-@router.delete("/api/users/{name}/sessions", responses=fails(404), **may(ADMINS))
-async def sign_somebody_out(name: str, site: Here, who: Caller) -> Ended:
+@router.delete("/api/users/{name}/sessions", responses=documented_errors(404), **require_roles(ADMINS))
+async def sign_user_out(name: str, site: StateDep, who: PrincipalDep) -> SignOutResult:
     """Ends all sessions of somebody, and their own keys. Keys of agents stay."""
-    sessions, keys = await traced(site, who).sign_out_everywhere(who.workspace, name, who.name)
-    return Ended(sessions=sessions, keys=keys)
+    sessions, keys = await traced_accounts(site, who).sign_out_everywhere(who.workspace, name, who.name)
+    return SignOutResult(sessions=sessions, keys=keys)
 
 
-@router.post("/api/users/{name}/link", responses=fails(404), status_code=201, **recently(ADMINS))
-async def link_for_user(name: str, site: Here, who: Caller, body: NewLink | None = None) -> SignInLink:
+@router.post(
+    "/api/users/{name}/link", responses=documented_errors(404), status_code=201, **require_recent_sign_in(ADMINS)
+)
+async def link_for_user(name: str, site: StateDep, who: PrincipalDep, body: SignInLinkBody | None = None) -> SignInLink:
     """Makes a link with which somebody signs in once, and may choose a password."""
-    lasts = min(parse_duration((body or NewLink()).expires_in), MAX_LINK)
-    token = await traced(site, who).create_link(who.workspace, who.name, name, lasts=lasts)
+    lasts = min(parse_duration((body or SignInLinkBody()).expires_in), MAX_LINK_LIFETIME)
+    token = await traced_accounts(site, who).create_link(who.workspace, who.name, name, lasts=lasts)
     link = await site.accounts.link(token)
     return SignInLink(url=f"{site.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
 
 
-@router.put("/api/users/{name}/away", responses=fails(404), **recently(ADMINS))
-async def set_somebody_away(name: str, body: Away, site: Here, who: Caller, response: Response) -> Person:
+@router.put("/api/users/{name}/away", responses=documented_errors(404), **require_recent_sign_in(ADMINS))
+async def set_user_away(name: str, body: AwayBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
     """Says until when somebody is away, and who decides in their place."""
-    return await _put_away(site, who, name, body, response)
+    return await _set_away(site, who, name, body, response)
 
 
 # Oneself
 
 
-@router.put("/api/me/away", responses=fails(404), **recently(LOOKERS))
-async def set_me_away(body: Away, site: Here, who: Caller, response: Response) -> Person:
+@router.put("/api/me/away", responses=documented_errors(404), **require_recent_sign_in(VIEWERS))
+async def set_me_away(body: AwayBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
     """Says until when one is away, and who decides in one's place.
 
     A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
     """
-    check_whole(who)
+    check_full_rights(who)
     if body.users or body.teams:
-        check_lends(who, None if body.until is None else parse_time(body.until))
-    return await _put_away(site, who, who.name, body, response)
+        check_may_delegate(who, None if body.until is None else parse_time(body.until))
+    return await _set_away(site, who, who.name, body, response)
 
 
-@router.put("/api/me/password", responses=fails(404, 429), status_code=204, **may(LOOKERS))
-async def change_my_password(body: NewPassword, site: Here, who: Caller, asked: Given, guard: Guard) -> None:
+@router.put("/api/me/password", responses=documented_errors(404, 429), status_code=204, **require_roles(VIEWERS))
+async def change_my_password(
+    body: ChangePasswordBody, site: StateDep, who: PrincipalDep, asked: RequestDep, guard: AuthDep
+) -> None:
     """Changes one's own password, and ends all other sessions and one's own keys."""
     if who.via != "web":
         raise Forbidden("A key cannot change a password. Sign in, or ask an admin for a sign-in link.")
     token, address = guard.token(asked.headers), client_address(asked)
-    await traced(site, who).change_password(who.workspace, who.name, body.old, body.new, address, token)
+    await traced_accounts(site, who).change_password(who.workspace, who.name, body.old, body.new, address, token)
 
 
-@router.get("/api/workspaces/current", responses=fails(), **may(ANYBODY))
-async def this_workspace(site: Here, who: Caller) -> Workspace:
+@router.get("/api/workspaces/current", responses=documented_errors(), **require_roles(ALL_ROLES))
+async def this_workspace(site: StateDep, who: PrincipalDep) -> WorkspaceInfo:
     """The workspace of this key or session."""
     known = dict(await site.accounts.workspaces())
-    return Workspace(name=who.workspace, created_at=rfc3339(known[who.workspace]))
+    return WorkspaceInfo(name=who.workspace, created_at=rfc3339(known[who.workspace]))
 
 
-def traced(site: Site, who: Principal) -> Accounts:
+def traced_accounts(site: ServerState, who: Principal) -> Accounts:
     """What they change says by which key or session, and from where."""
     return site.accounts.traced(who.reviewer().trace)
 
 
-def removal(ended: RemovalEffects) -> Removal:
+def removal_effects_json(ended: RemovalEffects) -> RemovalEffectsJson:
     lists = {"grants": ended.grants, "keys": ended.keys, "made_keys": ended.made_keys}
-    return Removal(
-        **{what: [Named(id=each, name=name) for each, name in found] for what, found in lists.items()},
+    return RemovalEffectsJson(
+        **{what: [NamedItem(id=each, name=name) for each, name in found] for what, found in lists.items()},
         sessions=ended.sessions,
         links=ended.links,
         identities=ended.identities,
@@ -277,32 +281,34 @@ def removal(ended: RemovalEffects) -> Removal:
     )
 
 
-async def _user(site: Site, who: Principal, name: str) -> User:
+async def _user(site: ServerState, who: Principal, name: str) -> User:
     for user in await site.accounts.users(who.workspace):
         if user.name == name and user.removed_at is None:
             return user
     raise NotFound("There is nobody of this name here. GET /api/users lists everybody.", user=name)
 
 
-async def _matching(site: Site, who: Principal, name: str, asked: Asked) -> User | None:
+async def _user_if_match(site: ServerState, who: Principal, name: str, asked: HttpRequest) -> User | None:
     """Whoever is there now if the change is bound to them, so that the transaction can look once more."""
     user = await _user(site, who, name)
-    return user if check_match(asked.headers, _tag(user)) else None
+    return user if check_if_match(asked.headers, _user_etag(user)) else None
 
 
-async def _put_away(site: Site, who: Principal, name: str, body: Away, response: Response) -> Person:
+async def _set_away(site: ServerState, who: Principal, name: str, body: AwayBody, response: Response) -> Person:
     until = None if body.until is None else parse_time(body.until)
     to = People(frozenset(body.users), frozenset(body.teams)) if body.users or body.teams else None
-    return await _told(site, await traced(site, who).set_away(who.workspace, name, until, to, who.name), who, response)
+    return await _refresh_and_show(
+        site, await traced_accounts(site, who).set_away(who.workspace, name, until, to, who.name), who, response
+    )
 
 
-async def _told(site: Site, user: User, who: Principal, response: Response) -> Person:
+async def _refresh_and_show(site: ServerState, user: User, who: Principal, response: Response) -> Person:
     await site.workspaces.refresh(who.workspace)
-    return _shown(user, who, response)
+    return _show_person(user, who, response)
 
 
-def _shown(user: User, who: Principal, response: Response) -> Person:
-    response.headers["etag"] = _tag(user)
+def _show_person(user: User, who: Principal, response: Response) -> Person:
+    response.headers["etag"] = _user_etag(user)
     return _person(user, who)
 
 
@@ -311,13 +317,13 @@ def _person(user: User, who: Principal) -> Person:
     away = None
     if user.away_until is not None:
         to = user.away_to or People()
-        away = AwayUntil(until=rfc3339(user.away_until), users=sorted(to.users), teams=sorted(to.teams))
+        away = AwayJson(until=rfc3339(user.away_until), users=sorted(to.users), teams=sorted(to.teams))
     return Person(
         name=user.name, role=user.role, teams=sorted(user.teams), email=user.email if known else None, away=away
     )
 
 
-def _tag(user: User) -> str:
+def _user_etag(user: User) -> str:
     to = user.away_to or People()
     away = [user.away_until, sorted(to.users), sorted(to.teams)]
     return etag([user.name, user.role, sorted(user.teams), user.email, away])

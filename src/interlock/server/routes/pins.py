@@ -7,14 +7,21 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.app.tool_catalog import Catalog, KnownTool, Standing, on_word
+from interlock.app.tool_catalog import CatalogTool, ToolCatalog, ToolStatus, count_trusted_declarations
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Stale
-from interlock.core.pins import Pin, believes
+from interlock.core.pins import Pin, trusts_declared
 from interlock.presenters.policy import pin_json, tool_json
-from interlock.server.dependencies import ADMINS, Caller, Here, fails, may, recently
-from interlock.server.http import Body
-from interlock.server.state import Site
+from interlock.server.dependencies import (
+    ADMINS,
+    PrincipalDep,
+    StateDep,
+    documented_errors,
+    require_recent_sign_in,
+    require_roles,
+)
+from interlock.server.http import RequestBody
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["agents and tools"])
 
@@ -22,7 +29,7 @@ Name = Annotated[str, Field(max_length=MAX_NAME)]
 Effect = Literal["", "read", "write", "destructive"]
 
 
-class NewPin(Body):
+class PinBody(RequestBody):
     """The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
 
     `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
@@ -34,7 +41,7 @@ class NewPin(Body):
     spec_sha256: Annotated[str, Field(max_length=64)] = ""
 
 
-class NewPins(Body):
+class PinAllBody(RequestBody):
     """All tools that an agent declared, but for those that an ask or deny rule or a switch names.
 
     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
@@ -56,19 +63,19 @@ class PinInfo(BaseModel):
     pinned_at: str
 
 
-class LeftOut(BaseModel):
+class SkippedTool(BaseModel):
     tool: str
     reason: str
 
 
-class MadePins(BaseModel):
+class CreatedPins(BaseModel):
     """`left_out` are pinned one by one, each with its reason."""
 
     pinned: list[PinInfo]
-    left_out: list[LeftOut]
+    left_out: list[SkippedTool]
 
 
-class ListedTool(BaseModel):
+class ToolTrustInfo(BaseModel):
     """`effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
 
     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
@@ -76,7 +83,7 @@ class ListedTool(BaseModel):
     """
 
     name: str
-    standing: Standing
+    standing: ToolStatus
     effect: str
     parameters: dict[str, Any] | None = Field(serialization_alias="schema")
     secret: list[str]
@@ -94,20 +101,20 @@ class ListedTool(BaseModel):
     looks_like: list[str]
 
 
-class ListedTools(BaseModel):
+class ToolTrustList(BaseModel):
     """`on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
 
     `bounds` says in words which bound was reached, so that the list may lack tools.
     """
 
-    items: list[ListedTool]
+    items: list[ToolTrustInfo]
     next: str | None
     on_word: int
     trust_declared: bool
     bounds: list[str]
 
 
-class ToolsWanted(BaseModel):
+class ToolTrustQuery(BaseModel):
     """Of an `agent`: what it declared itself. `cursor` is what the page before gave as `next`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -118,24 +125,24 @@ class ToolsWanted(BaseModel):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-@router.get("/api/pins", responses=fails(), **may(ADMINS))
-async def list_pins(site: Here, who: Caller, wanted: Annotated[ToolsWanted, Query()]) -> ListedTools:
+@router.get("/api/pins", responses=documented_errors(), **require_roles(ADMINS))
+async def list_pins(site: StateDep, who: PrincipalDep, wanted: Annotated[ToolTrustQuery, Query()]) -> ToolTrustList:
     """All tools, and whose word each runs on: registered, pinned, or declared by agents alone."""
     catalog = await _catalog(site, who.workspace, wanted.agent)
     tools = await catalog.tools(site.clock())
     fitting = [tool for tool in tools if tool.name > wanted.cursor and wanted.standing in ("", tool.standing)]
     page = fitting[: wanted.limit]
-    return ListedTools(
-        items=[_listed(tool) for tool in page],
+    return ToolTrustList(
+        items=[_tool_trust(tool) for tool in page],
         next=page[-1].name if len(fitting) > len(page) else None,
-        on_word=on_word(tools),
-        trust_declared=believes(catalog.policy),
+        on_word=count_trusted_declarations(tools),
+        trust_declared=trusts_declared(catalog.policy),
         bounds=await catalog.bounds(),
     )
 
 
-@router.post("/api/pins", responses=fails(404, 409), status_code=201, **recently(ADMINS))
-async def pin_tool(body: NewPin, site: Here, who: Caller) -> PinInfo:
+@router.post("/api/pins", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(ADMINS))
+async def pin_tool(body: PinBody, site: StateDep, who: PrincipalDep) -> PinInfo:
     """Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again."""
     catalog = await _catalog(site, who.workspace, body.agent)
     spec = await catalog.pinnable(body.tool, body.effect)
@@ -146,33 +153,33 @@ async def pin_tool(body: NewPin, site: Here, who: Caller) -> PinInfo:
     return _info(pin)
 
 
-@router.post("/api/pins/all", responses=fails(404, 409), **recently(ADMINS))
-async def pin_all(body: NewPins, site: Here, who: Caller) -> MadePins:
+@router.post("/api/pins/all", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
+async def pin_all(body: PinAllBody, site: StateDep, who: PrincipalDep) -> CreatedPins:
     """Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed."""
     catalog = await _catalog(site, who.workspace, body.agent)
     specs, left_out = await catalog.choice(site.clock(), body.shown)
     made = await site.workspaces.pin(who.workspace, specs, body.agent, who.name)
-    told = [LeftOut(tool=tool, reason=reason) for tool, reason in left_out]
-    return MadePins(pinned=[_info(pin) for pin in made], left_out=told)
+    told = [SkippedTool(tool=tool, reason=reason) for tool, reason in left_out]
+    return CreatedPins(pinned=[_info(pin) for pin in made], left_out=told)
 
 
-@router.delete("/api/pins/{tool:path}", responses=fails(404), **may(ADMINS))
-async def unpin_tool(tool: str, site: Here, who: Caller) -> PinInfo:
+@router.delete("/api/pins/{tool:path}", responses=documented_errors(404), **require_roles(ADMINS))
+async def unpin_tool(tool: str, site: StateDep, who: PrincipalDep) -> PinInfo:
     """Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are."""
     return _info(await site.workspaces.unpin(who.workspace, tool, who.name))
 
 
-async def _catalog(site: Site, workspace: str, agent: str) -> Catalog:
+async def _catalog(site: ServerState, workspace: str, agent: str) -> ToolCatalog:
     doors = await site.workspaces.doors(workspace)
-    return Catalog(site.store, workspace, doors.loaded.policy, site.registered.specs(workspace), agent)
+    return ToolCatalog(site.store, workspace, doors.loaded.policy, site.registered.specs(workspace), agent)
 
 
 def _info(pin: Pin) -> PinInfo:
     return PinInfo(**_fields(pin_json(pin)))
 
 
-def _listed(tool: KnownTool) -> ListedTool:
-    return ListedTool(**_fields(tool_json(tool)))
+def _tool_trust(tool: CatalogTool) -> ToolTrustInfo:
+    return ToolTrustInfo(**_fields(tool_json(tool)))
 
 
 def _fields(told: dict[str, Any]) -> dict[str, Any]:

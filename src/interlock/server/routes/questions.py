@@ -8,31 +8,38 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from interlock.core.call import MAX_WORDS, QUESTION
+from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
 from interlock.runtime.json_schema import check_schema
-from interlock.server.dependencies import AGENTS, Caller, Here, gives, may, response
-from interlock.server.http import Body, Many, json_answer
-from interlock.server.models import Outcome, Status, Told
-from interlock.server.proposals import ASK, Proposed, call_of, told
+from interlock.server.dependencies import (
+    AGENTS,
+    PrincipalDep,
+    StateDep,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import JsonList, RequestBody, json_response
+from interlock.server.models import OutcomeJson, ResponseModel, Status
+from interlock.server.proposals import QUESTION_SPEC, ProposalBody, make_tool_call, outcome_response
 
 MAX_CHOICES = 100
 
 router = APIRouter(tags=["agents"])
 
 
-class NewQuestion(Body):
+class AskPeopleBody(RequestBody):
     """For a person: answered by a text, by one of `choices`, or by data that fits `schema`."""
 
-    question: Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
+    question: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH)]
     run_id: str
     call_id: str
-    choices: Annotated[Many[str], Field(max_length=MAX_CHOICES)] = ()
+    choices: Annotated[JsonList[str], Field(max_length=MAX_CHOICES)] = ()
     schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
     thread_id: str = ""
     agent: str = ""
-    agent_path: Many[str] = ()
+    agent_path: JsonList[str] = ()
     initiated_by: str = ""
     priority: Literal["", "low", "medium", "high"] = ""
     expires_in: str = ""
@@ -40,55 +47,63 @@ class NewQuestion(Body):
     agent_says: str = ""
 
 
-class OpenQuestion(Told):
+class OpenQuestion(ResponseModel):
     number: int
     by: str
     text: str
 
 
-class OpenQuestions(Told):
+class OpenQuestions(ResponseModel):
     items: list[OpenQuestion]
     next: None
 
 
-class NewReply(Body):
+class ReplyBody(RequestBody):
     """The agent's words to one question; nothing is decided by them."""
 
     number: Annotated[int, Field(ge=1)]
     text: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE)]
 
 
-class Replied(Told):
+class ReplyReceipt(ResponseModel):
     approval_id: str
     status: Status
     number: int
 
 
-@router.post("/api/questions", responses=gives(Outcome, 409, 429), **may(AGENTS))
-async def ask_people(body: NewQuestion, site: Here, caller: Caller) -> Response:
+@router.post("/api/questions", responses=documented_responses(OutcomeJson, 409, 429), **require_roles(AGENTS))
+async def ask_people(body: AskPeopleBody, site: StateDep, caller: PrincipalDep) -> Response:
     """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
     doors = await site.workspaces.doors(caller.workspace)
-    call, gate = call_of(_proposed(body), caller, site, doors), doors.gate_for(caller)
-    return response(told(await site.quotas.spend(caller, gate, call, None, lambda: gate.ask(call, ASK))))
+    call, gate = make_tool_call(_question_proposal(body), caller, site, doors), doors.gate_for(caller)
+    return to_starlette(
+        outcome_response(await site.quotas.spend(caller, gate, call, None, lambda: gate.ask(call, QUESTION_SPEC)))
+    )
 
 
-@router.get("/api/calls/{approval_id}/questions", responses=gives(OpenQuestions, 404), **may(AGENTS))
-async def open_questions(approval_id: str, site: Here, caller: Caller) -> Response:
+@router.get(
+    "/api/calls/{approval_id}/questions", responses=documented_responses(OpenQuestions, 404), **require_roles(AGENTS)
+)
+async def open_questions(approval_id: str, site: StateDep, caller: PrincipalDep) -> Response:
     """What people want to know of the agent, and it has not answered."""
     doors = await site.workspaces.doors(caller.workspace)
     found = await doors.gate_for(caller).questions(doors.workspace, approval_id)
-    return response(json_answer({"items": [question._asdict() for question in found], "next": None}))
+    return to_starlette(json_response({"items": [question._asdict() for question in found], "next": None}))
 
 
-@router.post("/api/calls/{approval_id}/answer", responses=gives(Replied, 404, 409, 410), **may(AGENTS))
-async def answer_question(approval_id: str, body: NewReply, site: Here, caller: Caller) -> Response:
+@router.post(
+    "/api/calls/{approval_id}/answer",
+    responses=documented_responses(ReplyReceipt, 404, 409, 410),
+    **require_roles(AGENTS),
+)
+async def answer_question(approval_id: str, body: ReplyBody, site: StateDep, caller: PrincipalDep) -> Response:
     """Answers one of them; people see it beside the card, as the agent's own words."""
     doors = await site.workspaces.doors(caller.workspace)
     approval = await doors.gate_for(caller).answer(doors.workspace, approval_id, body.number, body.text, caller.name)
-    return response(json_answer({"approval_id": approval_id, "status": approval.status, "number": body.number}))
+    return to_starlette(json_response({"approval_id": approval_id, "status": approval.status, "number": body.number}))
 
 
-def _proposed(body: NewQuestion) -> Proposed:
+def _question_proposal(body: AskPeopleBody) -> ProposalBody:
     if body.schema_ is not None and body.choices:
         raise InvalidRequest("A question has choices or a schema, not both.")
     if body.schema_ is not None:
@@ -97,4 +112,4 @@ def _proposed(body: NewQuestion) -> Proposed:
     args |= {"choices": list(body.choices)} if body.choices else {}
     args |= {"schema": body.schema_} if body.schema_ is not None else {}
     same = body.model_dump(exclude={"question", "choices", "schema_"})
-    return Proposed(tool=QUESTION, args=args, **same)
+    return ProposalBody(tool=QUESTION_TOOL, args=args, **same)

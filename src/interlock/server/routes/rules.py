@@ -8,20 +8,20 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from interlock.core.policy.analysis import Matched, Shadow
-from interlock.core.policy.policy import Policy, Then
-from interlock.policy.diff import Difference, facets_of
-from interlock.policy.file import Loaded
-from interlock.policy.rehearsal import activity
-from interlock.policy.templates import NAMES, summary, template
+from interlock.core.policy.analysis import RuleUsage, ShadowRuleUsage
+from interlock.core.policy.policy import Policy, VerdictKind
+from interlock.policy.diff import PolicyDifference, rule_fields
+from interlock.policy.file import LoadedPolicy
+from interlock.policy.rehearsal import rule_activity
+from interlock.policy.templates import TEMPLATE_NAMES, read_template, template_summary
 from interlock.presenters.policy import difference_json
 from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
-from interlock.server.dependencies import ADMINS, Caller, Here, fails, may
+from interlock.server.dependencies import ADMINS, PrincipalDep, StateDep, documented_errors, require_roles
 
 router = APIRouter(tags=["policy"])
 
-MOST_ENTRIES = 20_000  # of the ledger that one look at the rules' activity reads
-MOST_SECONDS = 5.0
+MAX_ENTRIES = 20_000  # of the ledger that one look at the rules' activity reads
+MAX_SECONDS = 5.0
 
 
 class RuleInfo(BaseModel):
@@ -29,7 +29,7 @@ class RuleInfo(BaseModel):
 
     name: str
     line: int | None
-    then: Then
+    then: VerdictKind
     shadow: bool
     says: dict[str, str]
 
@@ -62,7 +62,7 @@ class PolicyDiff(BaseModel):
     agents: list[FacetChange]
 
 
-class Template(BaseModel):
+class PolicyTemplate(BaseModel):
     """A whole policy to start from, with comments; its first line is the `summary`."""
 
     name: str
@@ -70,8 +70,8 @@ class Template(BaseModel):
     body: str
 
 
-class TemplateList(BaseModel):
-    items: list[Template]
+class PolicyTemplateList(BaseModel):
+    items: list[PolicyTemplate]
     next: str | None = None
 
 
@@ -85,11 +85,11 @@ class MatchedRule(BaseModel):
     last: str
 
 
-class Turned(BaseModel):
+class VerdictChangeJson(BaseModel):
     """So many calls got the verdict `was`, and `would` have got the other."""
 
-    was: Then
-    would: Then
+    was: VerdictKind
+    would: VerdictKind
     calls: int
 
 
@@ -98,13 +98,13 @@ class ShadowRule(BaseModel):
 
     rule: str
     calls: int
-    turns: list[Turned]
+    turns: list[VerdictChangeJson]
     in_force: bool
     first: str | None
     last: str | None
 
 
-class Activity(BaseModel):
+class RuleActivityJson(BaseModel):
     """Of `calls` since then; allowed reads are not among them. Of `erased` ones nobody knows what was noted.
 
     Not `complete` if there was more than the newest 20,000 entries of the ledger, or than 5 seconds allow.
@@ -118,32 +118,37 @@ class Activity(BaseModel):
     shadows: list[ShadowRule]
 
 
-@router.get("/api/policy/templates", responses=fails(), **may(ADMINS))
-async def list_templates() -> TemplateList:
+@router.get("/api/policy/templates", responses=documented_errors(), **require_roles(ADMINS))
+async def list_templates() -> PolicyTemplateList:
     """Policies to start from: whole files with comments that say what to change."""
-    return TemplateList(items=[Template(name=name, summary=summary(name), body=template(name)) for name in NAMES])
+    return PolicyTemplateList(
+        items=[
+            PolicyTemplate(name=name, summary=template_summary(name), body=read_template(name))
+            for name in TEMPLATE_NAMES
+        ]
+    )
 
 
-@router.get("/api/policy/activity", responses=fails(), **may(ADMINS))
-async def show_activity(site: Here, who: Caller, since: str = "30d") -> Activity:
+@router.get("/api/policy/activity", responses=documented_errors(), **require_roles(ADMINS))
+async def show_activity(site: StateDep, who: PrincipalDep, since: str = "30d") -> RuleActivityJson:
     """How often each rule decided, and what rules in shadow mode would have done."""
     begin = site.clock() - parse_duration(since)
     loop = asyncio.get_running_loop()
     async with site.rehearsing:
-        end = loop.time() + MOST_SECONDS
-        found = await activity(site.store, who.workspace, begin, MOST_ENTRIES, lambda *_: loop.time() < end)
+        end = loop.time() + MAX_SECONDS
+        found = await rule_activity(site.store, who.workspace, begin, MAX_ENTRIES, lambda *_: loop.time() < end)
     policy = (await site.workspaces.doors(who.workspace)).loaded.policy
-    return Activity(
+    return RuleActivityJson(
         since=rfc3339(begin),
         calls=found.shadows.calls,
         erased=found.shadows.erased,
         complete=found.complete,
-        rules=[_matched(each) for each in found.matched],
-        shadows=_shadows(found.shadows.rules, policy),
+        rules=[_matched_rule(each) for each in found.matched],
+        shadows=_shadow_rules(found.shadows.rules, policy),
     )
 
 
-def rules_in_words(loaded: Loaded) -> list[RuleInfo]:
+def rule_infos(loaded: LoadedPolicy) -> list[RuleInfo]:
     policy = loaded.policy
     return [
         RuleInfo(
@@ -151,31 +156,31 @@ def rules_in_words(loaded: Loaded) -> list[RuleInfo]:
             line=loaded.lines.get(rule.name),
             then=rule.then,
             shadow=rule.shadow,
-            says=facets_of(rule, policy.defaults),
+            says=rule_fields(rule, policy.defaults),
         )
         for rule in policy.rules
     ]
 
 
-def policy_diff(difference: Difference) -> PolicyDiff:
+def policy_diff(difference: PolicyDifference) -> PolicyDiff:
     fields: dict[str, Any] = difference_json(difference)
     return PolicyDiff(**fields)
 
 
-def _matched(each: Matched) -> MatchedRule:
+def _matched_rule(each: RuleUsage) -> MatchedRule:
     counts = {kind: each.verdicts.get(kind, 0) for kind in ("allow", "ask", "deny")}
     return MatchedRule(rule=each.rule, last=rfc3339(each.last), **counts)
 
 
-def _shadows(noted: tuple[Shadow, ...], policy: Policy) -> list[ShadowRule]:
+def _shadow_rules(noted: tuple[ShadowRuleUsage, ...], policy: Policy) -> list[ShadowRule]:
     """Those that noted something, then those in force that did not."""
     known = {rule.name: None for rule in policy.rules if rule.shadow}
-    silent = [Shadow(name, 0, {}, 0, 0) for name in known if name not in {each.rule for each in noted}]
+    silent = [ShadowRuleUsage(name, 0, {}, 0, 0) for name in known if name not in {each.rule for each in noted}]
     return [
         ShadowRule(
             rule=each.rule,
             calls=each.calls,
-            turns=[Turned(was=was, would=would, calls=count) for (was, would), count in each.turns.items()],
+            turns=[VerdictChangeJson(was=was, would=would, calls=count) for (was, would), count in each.turns.items()],
             in_force=each.rule in known,
             first=optional_rfc3339(each.first or None),
             last=optional_rfc3339(each.last or None),

@@ -8,17 +8,24 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from interlock.core.approval.approval import STATUSES
-from interlock.server.dependencies import LOOKERS, Caller, Here, gives, may, response
-from interlock.server.http import json_answer
-from interlock.server.models import Time, Told
-from interlock.server.stats_history import Plots
+from interlock.server.dependencies import (
+    VIEWERS,
+    PrincipalDep,
+    StateDep,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import json_response
+from interlock.server.models import ResponseModel, Timestamp
+from interlock.server.stats_history import StatsHistoryCache
 
-DECIDED = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
+DECIDED_STATUSES = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
 
 router = APIRouter(tags=["operations"])
 
 
-class Counted(Told):
+class WorkspaceStats(ResponseModel):
     """`waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
 
     `freezes` are those that are on.
@@ -35,13 +42,13 @@ class Counted(Told):
     by_status: dict[str, int]
 
 
-class Part(Told):
+class StatsInterval(ResponseModel):
     """What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
 
     `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
     """
 
-    at: Time
+    at: Timestamp
     pending: int
     proposed: int
     allowed: int
@@ -58,7 +65,7 @@ class Part(Told):
     p95_seconds: float | None
 
 
-class Share(Told):
+class OutcomeCounts(ResponseModel):
     """How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked."""
 
     name: str
@@ -72,7 +79,7 @@ class Share(Told):
     refused: int
 
 
-class Waiting(Told):
+class PendingByApprover(ResponseModel):
     """How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide."""
 
     agent: str
@@ -82,39 +89,39 @@ class Waiting(Told):
     oldest_seconds: float
 
 
-class Reads(Told):
+class ReadCount(ResponseModel):
     tool: str
     count: int
 
 
-class Plotted(Told):
+class StatsHistory(ResponseModel):
     """`since` is later than asked if more happened than is counted at once; then `complete` is false.
 
     `waiting` is of the `waiting_of` calls that expire first.
     """
 
-    since: Time
-    until: Time
+    since: Timestamp
+    until: Timestamp
     step_seconds: int
     complete: bool
     decisions: int
     p50_seconds: float | None
     p95_seconds: float | None
-    parts: list[Part]
-    tools: list[Share]
-    agents: list[Share]
-    waiting: list[Waiting]
+    parts: list[StatsInterval]
+    tools: list[OutcomeCounts]
+    agents: list[OutcomeCounts]
+    waiting: list[PendingByApprover]
     waiting_of: int
-    reads: list[Reads]
+    reads: list[ReadCount]
 
 
-async def plots_of(request: Request) -> Plots:
-    plots: Plots = request.app.state.plots
+async def stats_history_cache(request: Request) -> StatsHistoryCache:
+    plots: StatsHistoryCache = request.app.state.plots
     return plots
 
 
-@router.get("/api/stats", responses=gives(Counted), **may(LOOKERS))
-async def count(site: Here, caller: Caller) -> Response:
+@router.get("/api/stats", responses=documented_responses(WorkspaceStats), **require_roles(VIEWERS))
+async def show_stats(site: StateDep, caller: PrincipalDep) -> Response:
     """How many approvals of this workspace are in which status."""
     stats = await site.store.stats(caller.workspace)
     oldest = await site.store.measures.oldest_pending(caller.workspace)
@@ -122,7 +129,7 @@ async def count(site: Here, caller: Caller) -> Response:
     body = {
         "pending": by_status["pending"],
         "waiting_agents": stats.waiting_runs,
-        "decided": sum(by_status[status] for status in DECIDED),
+        "decided": sum(by_status[status] for status in DECIDED_STATUSES),
         "expired": by_status["expired"],
         "cancelled": by_status["cancelled"],
         "allowed_reads": stats.allowed_reads,
@@ -130,12 +137,14 @@ async def count(site: Here, caller: Caller) -> Response:
         "freezes": sum(each.is_on for each in await site.store.open_freezes(caller.workspace)),
         "by_status": by_status,
     }
-    return response(json_answer(body))
+    return to_starlette(json_response(body))
 
 
-@router.get("/api/stats/history", responses=gives(Plotted), **may(LOOKERS))
-async def plot(
-    caller: Caller, plots: Annotated[Plots, Depends(plots_of)], days: Annotated[int, Query(ge=1, le=90)] = 7
+@router.get("/api/stats/history", responses=documented_responses(StatsHistory), **require_roles(VIEWERS))
+async def show_stats_history(
+    caller: PrincipalDep,
+    plots: Annotated[StatsHistoryCache, Depends(stats_history_cache)],
+    days: Annotated[int, Query(ge=1, le=90)] = 7,
 ) -> Response:
     """What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old."""
-    return response(json_answer(await plots.of(caller.workspace, days)))
+    return to_starlette(json_response(await plots.of(caller.workspace, days)))

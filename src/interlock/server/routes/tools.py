@@ -10,38 +10,38 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.app.workspaces import Doors
+from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.tool import Tool
-from interlock.chat.tool_registry import OF_AGENTS, agent_tool, always_asks
-from interlock.config.agents import AGENT
-from interlock.config.models import Agent
-from interlock.core.call import MAX_NAME, QUESTION, ToolCall, ToolSpec, propose
+from interlock.chat.tool_registry import AGENT_SOURCE, agent_tool, always_asks
+from interlock.config.agents import AGENT_TOOL_PREFIX
+from interlock.config.models import AgentSettings
+from interlock.core.call import MAX_NAME, QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
-from interlock.core.policy.policy import Ask, Then
-from interlock.core.ports import SeenTool
-from interlock.policy.explain import By, Prospect, outlook
-from interlock.presenters.text import needs
-from interlock.runtime.durations import optional_rfc3339, rfc3339, show_duration
-from interlock.server.dependencies import LOOKERS, Caller, Here, fails, may
-from interlock.server.proposals import team_of
-from interlock.server.routes.agents import Everything, everything, may_lift
-from interlock.server.state import Site
+from interlock.core.policy.policy import Ask, VerdictKind
+from interlock.core.ports import FirstSeenTool
+from interlock.policy.explain import PossibleVerdict, VerdictSource, possible_verdicts
+from interlock.presenters.text import approvers_text
+from interlock.runtime.durations import format_duration, optional_rfc3339, rfc3339
+from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
+from interlock.server.proposals import action_team
+from interlock.server.routes.agents import AgentCatalog, load_agent_catalog, may_disable_approval
+from interlock.server.state import ServerState
 
 router = APIRouter(tags=["agents and tools"])
 
 DAY = 86_400_000
 
 
-class Reason(BaseModel):
+class VerdictReason(BaseModel):
     """One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
 
     `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
     are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
     """
 
-    verdict: Then
-    by: By
+    verdict: VerdictKind
+    by: VerdictSource
     rule: str
     conditional: bool
     needs: str | None
@@ -68,7 +68,7 @@ class ToolInfo(BaseModel):
     confirm: str
     asks_by_default: bool
     verdict: Literal["allow", "ask", "deny", "depends"]
-    reasons: list[Reason]
+    reasons: list[VerdictReason]
     offered: bool | None
     switch: bool | None
     may_switch_off: bool
@@ -84,7 +84,7 @@ class ToolList(BaseModel):
     next: str | None
 
 
-class Wanted(BaseModel):
+class ToolsQuery(BaseModel):
     """`q` is a part of the name; `cursor` is what the page before gave as `next`.
 
     With an `agent`, all is said for that agent; `offered` true gives only the tools that it has, false only the others.
@@ -100,18 +100,18 @@ class Wanted(BaseModel):
 
 
 @dataclass(frozen=True)
-class Shelf:
+class WorkspaceTools:
     """All that is known of the tools of a workspace, by name; `has` are those that the agent in question has."""
 
     registered: Mapping[str, Tool]
-    seen: Mapping[str, Sequence[SeenTool]]
+    seen: Mapping[str, Sequence[FirstSeenTool]]
     has: Mapping[str, Tool] | None
     switches: Mapping[str, bool]
     agent: str
     pinned: Collection[str]
 
 
-class ToolCalls(BaseModel):
+class ToolCallCountsJson(BaseModel):
     """How often a tool was called since then: `by_status` counts what has an approval, `reads` what was only counted.
 
     `reads` are those of all agents, since nobody notes whose they were. Not `complete` if the workspace had more than
@@ -126,7 +126,7 @@ class ToolCalls(BaseModel):
     complete: bool
 
 
-class Counting(BaseModel):
+class ToolCallsQuery(BaseModel):
     """Without an `agent`: of all."""
 
     model_config = ConfigDict(extra="forbid")
@@ -135,78 +135,85 @@ class Counting(BaseModel):
     days: Annotated[int, Field(ge=1, le=366)] = 30
 
 
-@router.get("/api/tools/{name:path}/calls", responses=fails(404), **may(LOOKERS))
-async def count_calls(name: str, site: Here, who: Caller, counting: Annotated[Counting, Query()]) -> ToolCalls:
+@router.get("/api/tools/{name:path}/calls", responses=documented_errors(404), **require_roles(VIEWERS))
+async def count_calls(
+    name: str, site: StateDep, who: PrincipalDep, counting: Annotated[ToolCallsQuery, Query()]
+) -> ToolCallCountsJson:
     """How often a tool was called in the last days, and how the calls ended."""
-    if name not in _names(site, await _shelf(site, who.workspace, "")):
+    if name not in _tool_names(site, await _load_tools(site, who.workspace, "")):
         raise NotFound("No tool of this name is known. GET /api/tools lists them.", tool=name)
     since = site.clock() - counting.days * DAY
     found = await site.store.measures.calls_of(who.workspace, name, counting.agent, since)
-    return ToolCalls(tool=name, agent=counting.agent, since=rfc3339(since), **found._asdict())
+    return ToolCallCountsJson(tool=name, agent=counting.agent, since=rfc3339(since), **found._asdict())
 
 
-@router.get("/api/tools", responses=fails(404), **may(LOOKERS))
-async def list_tools(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> ToolList:
+@router.get("/api/tools", responses=documented_errors(404), **require_roles(VIEWERS))
+async def list_tools(site: StateDep, who: PrincipalDep, wanted: Annotated[ToolsQuery, Query()]) -> ToolList:
     """The tools that are known here, by name, and whether they ask."""
     doors = await site.workspaces.doors(who.workspace)
-    shelf = await _shelf(site, who.workspace, wanted.agent)
-    names = sorted(_names(site, shelf))
+    shelf = await _load_tools(site, who.workspace, wanted.agent)
+    names = sorted(_tool_names(site, shelf))
     fitting = [name for name in names if name > wanted.cursor and wanted.q.casefold() in name.casefold()]
     if shelf.has is not None and wanted.offered is not None:
         fitting = [name for name in fitting if (name in shelf.has) == wanted.offered]
     page = fitting[: wanted.limit]
-    items = [await _info(site, doors, who, shelf, name) for name in page]
+    items = [await _tool_info(site, doors, who, shelf, name) for name in page]
     return ToolList(items=items, next=page[-1] if len(fitting) > len(page) else None)
 
 
-def _names(site: Site, shelf: Shelf) -> set[str]:
+def _tool_names(site: ServerState, shelf: WorkspaceTools) -> set[str]:
     return {*shelf.registered, *shelf.seen, *shelf.pinned, *site.settings.actions}
 
 
-async def _shelf(site: Site, workspace: str, name: str) -> Shelf:
-    found = await everything(site, workspace)
-    seen: dict[str, list[SeenTool]] = defaultdict(list)
+async def _load_tools(site: ServerState, workspace: str, name: str) -> WorkspaceTools:
+    found = await load_agent_catalog(site, workspace)
+    seen: dict[str, list[FirstSeenTool]] = defaultdict(list)
     for tool in await site.store.tools(workspace):
         seen[tool.name].append(tool)
     callable_ones = [other for other, known in found.agents.items() if known.origin != "calls"]
-    registered = {AGENT + other: agent_tool(other) for other in callable_ones}
+    registered = {AGENT_TOOL_PREFIX + other: agent_tool(other) for other in callable_ones}
     registered |= site.assistant.toolbox.all(workspace)
     pinned = (await site.workspaces.doors(workspace)).pins.by_name
     if not name:
-        return Shelf(registered, seen, None, {}, "", pinned)
+        return WorkspaceTools(registered, seen, None, {}, "", pinned)
     agent = _agent(found, name)
-    return Shelf(registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name, pinned)
+    return WorkspaceTools(
+        registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name, pinned
+    )
 
 
-def _agent(found: Everything, name: str) -> Agent:
+def _agent(found: AgentCatalog, name: str) -> AgentSettings:
     if name not in found.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
     return found.agents[name].agent
 
 
-async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: str) -> ToolInfo:
+async def _tool_info(
+    site: ServerState, doors: WorkspaceServices, who: Principal, shelf: WorkspaceTools, name: str
+) -> ToolInfo:
     tool = shelf.registered.get(name)
     defined = sorted((each for each in shelf.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at)
     last = await site.store.spec(defined[-1].spec_sha256) if defined else None
     pin = None if tool else doors.pins.by_name.get(name)
     seen = last or ToolSpec(name, "read" if name in shelf.seen else "")
     spec = tool.spec if tool else pin.spec if pin else seen
-    prospects = outlook(doors.loaded.policy, _example(who, name, shelf.agent), spec)
+    prospects = possible_verdicts(doors.loaded.policy, _example_call(who, name, shelf.agent), spec)
     certain = {prospect.verdict.kind for prospect in prospects}
     return ToolInfo(
         name=name,
         source=_source(tool) if tool else "pin" if pin else "seen" if name in shelf.seen else "configuration",
-        pack=tool.source if tool and not tool.source.startswith(("mcp:", OF_AGENTS)) else None,
+        pack=tool.source if tool and not tool.source.startswith(("mcp:", AGENT_SOURCE)) else None,
         effect=spec.effect or None,
         description=tool.about if tool else "",
         parameters=dict(tool.offer.schema if tool else spec.schema or {}) or None,
         confirm=spec.confirm,
-        asks_by_default=spec.effect != "read" or name == QUESTION,
-        verdict="ask" if name == QUESTION else next(iter(certain)) if len(certain) == 1 else "depends",
-        reasons=[_reason(prospect) for prospect in prospects],
+        asks_by_default=spec.effect != "read" or name == QUESTION_TOOL,
+        verdict="ask" if name == QUESTION_TOOL else next(iter(certain)) if len(certain) == 1 else "depends",
+        reasons=[_verdict_reason(prospect) for prospect in prospects],
         offered=name in shelf.has if shelf.has is not None else None,
         switch=shelf.switches.get(name),
-        may_switch_off=not always_asks(spec) and may_lift(who, name, doors.loaded.policy, team_of(name, site, doors)),
+        may_switch_off=not always_asks(spec)
+        and may_disable_approval(who, name, doors.loaded.policy, action_team(name, site, doors)),
         always_asks=always_asks(spec),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),
@@ -215,25 +222,25 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
     )
 
 
-def _reason(prospect: Prospect) -> Reason:
+def _verdict_reason(prospect: PossibleVerdict) -> VerdictReason:
     verdict = prospect.verdict
     terms = verdict if isinstance(verdict, Ask) else None
-    return Reason(
+    return VerdictReason(
         verdict=verdict.kind,
         by=prospect.by,
         rule=prospect.rule,
         conditional=prospect.conditional,
-        needs=needs(terms) if terms else None,
+        needs=approvers_text(terms) if terms else None,
         answers=list(terms.decisions) if terms else [],
-        expires_in=show_duration(terms.expires_in) if terms else None,
+        expires_in=format_duration(terms.expires_in) if terms else None,
     )
 
 
 def _source(tool: Tool) -> str:
-    return tool.source if tool.source.startswith("mcp:") or tool.source in (OF_AGENTS, "documents") else "pack"
+    return tool.source if tool.source.startswith("mcp:") or tool.source in (AGENT_SOURCE, "documents") else "pack"
 
 
-def _example(who: Principal, name: str, agent: str) -> ToolCall:
+def _example_call(who: Principal, name: str, agent: str) -> ToolCall:
     """A call as it would come from the chat; what a policy says of it may still depend on its arguments."""
     place = {"workspace": who.workspace, "agent": agent, "setting": "chat"}
     return propose(name, {}, "example", "example", **place, requester=who.name, teams=tuple(sorted(who.teams)))

@@ -10,22 +10,22 @@ from contextlib import suppress
 from typing import Any, cast
 
 from interlock.core.identity import Principal
-from interlock.server.http import Answer, Asked, Message, Send, send_answer
-from interlock.server.streams.sse import Piece, Wanted
+from interlock.server.http import AsgiMessage, HttpRequest, HttpResponse, Send, send_response
+from interlock.server.streams.sse import EventFilter, SseChunk
 
-TURN = 256 * 1024  # bytes that one reader is sent before it is seen whether they leave
-IN_KERNEL = 64 * 1024  # bytes on their way to one reader; left to itself, the kernel keeps megabytes for each
-STALLED = 30.0  # seconds after which a reader who takes nothing is dropped
-WHO = (b"authorization", b"cookie", b"host", b"origin")  # headers that the next look at who it is needs
-KEPT = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
+MAX_TURN_BYTES = 256 * 1024  # bytes that one reader is sent before it is seen whether they leave
+SEND_BUFFER_BYTES = 64 * 1024  # bytes on their way to one reader; left to itself, the kernel keeps megabytes for each
+STALL_TIMEOUT = 30.0  # seconds after which a reader who takes nothing is dropped
+AUTH_HEADERS = (b"authorization", b"cookie", b"host", b"origin")  # headers that the next look at who it is needs
+KEPT_SCOPE_KEYS = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
 
 
-class Stream:
+class LedgerSubscriber:
     """`at` is the last event it knows of, or None before it has begun; a member of a group is where the group is."""
 
     __slots__ = ("_abort", "_ended", "_send", "_task", "asked", "at", "begun", "principal", "slot", "wanted")
 
-    def __init__(self, asked: Asked, send: Send, wanted: Wanted, at: int | None) -> None:
+    def __init__(self, asked: HttpRequest, send: Send, wanted: EventFilter, at: int | None) -> None:
         self.wanted = wanted
         self.at = at
         self.begun = False
@@ -35,19 +35,19 @@ class Stream:
         self._send = send
         self._task: asyncio.Task[None] | None = None
         self._ended = False
-        self._abort = abort_of(asked)
-        lighten(asked)
+        self._abort = make_abort(asked)
+        release_request_data(asked)
 
-    def push(self, message: Message) -> Awaitable[None] | None:
+    def push(self, message: AsgiMessage) -> Awaitable[None] | None:
         """Sends it; if the reader does not keep up, gives what there is to wait for."""
-        return None if self._ended else run(cast(Coroutine[Any, Any, None], self._send(message)))
+        return None if self._ended else run_eagerly(cast(Coroutine[Any, Any, None], self._send(message)))
 
-    def push_all(self, pieces: Iterable[Piece]) -> Awaitable[None] | None:
+    def push_all(self, pieces: Iterable[SseChunk]) -> Awaitable[None] | None:
         """As far as the reader keeps up, which nobody knows before the loop's turn is over; `at` moves with it."""
         size = 0
         for piece in pieces:
-            if size > TURN:
-                return _nothing()
+            if size > MAX_TURN_BYTES:
+                return _completed_future()
             waiting = self.push(piece.message)
             self.at = piece.at
             if waiting is not None:
@@ -55,17 +55,17 @@ class Stream:
             size += len(piece.message.get("body", b""))
         return None
 
-    async def send(self, piece: Piece) -> None:
+    async def send(self, piece: SseChunk) -> None:
         """Raises TimeoutError if the reader has stalled."""
-        async with asyncio.timeout(STALLED):
+        async with asyncio.timeout(STALL_TIMEOUT):
             await self._send(piece.message)
         self.at = piece.at
         await asyncio.sleep(0)  # so that it is known whether there is room for more
 
-    def answer(self, answer: Answer, more: tuple[tuple[bytes, bytes], ...]) -> None:
+    def answer(self, answer: HttpResponse, more: tuple[tuple[bytes, bytes], ...]) -> None:
         """Instead of a stream."""
         self._ended = True
-        run(send_answer(self._send, answer, more))
+        run_eagerly(send_response(self._send, answer, more))
 
     def end(self, why: str) -> None:
         """The reader connects again, if it still may."""
@@ -103,13 +103,13 @@ class Stream:
             self._task = None
 
 
-def _nothing() -> asyncio.Future[None]:
+def _completed_future() -> asyncio.Future[None]:
     done = asyncio.get_running_loop().create_future()
     done.set_result(None)
     return done
 
 
-def run(work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
+def run_eagerly(work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
     """Runs it up to where it has to wait; most often that is its end, and no task was needed."""
     try:
         waits_for = work.send(None)
@@ -117,11 +117,11 @@ def run(work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
         return None
     except OSError:  # the reader is gone, and the server will say so
         return None
-    return _rest(work, waits_for)
+    return _resume(work, waits_for)
 
 
 @types.coroutine
-def _rest(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any, Any, None]:
+def _resume(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any, Any, None]:
     try:
         yield waits_for
     except BaseException as error:
@@ -130,7 +130,7 @@ def _rest(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any, 
     yield from work  # it has begun, and is gone on with like a generator
 
 
-def abort_of(asked: Asked) -> Callable[[], object]:
+def make_abort(asked: HttpRequest) -> Callable[[], object]:
     """Cuts the connection, where the server offers it; else the task that answers is given up."""
     transport = (asked.scope.get("extensions") or {}).get("interlock.transport")
     if transport is None:
@@ -138,16 +138,16 @@ def abort_of(asked: Asked) -> Callable[[], object]:
         assert task is not None  # noqa: S101  a request is answered in a task
         return task.cancel
     connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     abort: Callable[[], object] = transport.abort
     return abort
 
 
-def lighten(asked: Asked) -> None:
+def release_request_data(asked: HttpRequest) -> None:
     """A stream may last for days, and there may be thousands: what its request brought along is not needed any more."""
-    asked.headers = {name: value for name, value in asked.headers.items() if name in WHO}
+    asked.headers = {name: value for name, value in asked.headers.items() if name in AUTH_HEADERS}
     asked.body = b""
-    scope, kept = asked.scope, {name: value for name, value in asked.scope.items() if name in KEPT}
+    scope, kept = asked.scope, {name: value for name, value in asked.scope.items() if name in KEPT_SCOPE_KEYS}
     scope["headers"].clear()  # the connection holds the list too
     scope.clear()
     scope.update(kept)

@@ -7,57 +7,59 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from interlock.chat.stream import Position, Told
+from interlock.chat.stream import Position, StreamEvent
 from interlock.core.call import ToolSpec, redact
-from interlock.core.canonical import canonical_args, parse
+from interlock.core.canonical import canonical_args, parse_json
 from interlock.core.chat.thread import Thread
 from interlock.core.errors import Error, Forbidden, InvalidRequest, StoreUnavailable, TooManyRequests, Unauthenticated
 from interlock.server.auth import Auth
-from interlock.server.http import Asked, Header, Receive, Send
-from interlock.server.state import Site
-from interlock.server.streams.ledger_stream import HEADERS
-from interlock.server.streams.sse import RETRY, part
-from interlock.server.streams.subscriber import STALLED, abort_of, lighten, run
+from interlock.server.http import Header, HttpRequest, Receive, Send
+from interlock.server.state import ServerState
+from interlock.server.streams.ledger_stream import SSE_HEADERS
+from interlock.server.streams.sse import RETRY_MILLISECONDS, body_message
+from interlock.server.streams.subscriber import STALL_TIMEOUT, make_abort, release_request_data, run_eagerly
 
-MOST_STREAMS = 10_000  # in one process
+MAX_STREAMS = 10_000  # in one process
 TICK = 1.0  # seconds
-HEARTBEAT = 15  # ticks between two signs of life of one stream, and two looks at whether its reader still may read
-LOOK_AGAIN = 60  # ticks between two looks at a thread if nothing woke us: a wake-up is only a hint
-DOUBT = 5.0  # seconds after which somebody is looked up again before they are told something
-AGAIN = "The server stops here. Connect again."
+HEARTBEAT_TICKS = (
+    15  # ticks between two signs of life of one stream, and two looks at whether its reader still may read
+)
+POLL_TICKS = 60  # ticks between two looks at a thread if nothing woke us: a wake-up is only a hint
+RECHECK_SECONDS = 5.0  # seconds after which somebody is looked up again before they are told something
+RECONNECT_MESSAGE = "The server stops here. Connect again."
 
-Frame = Callable[[Told], Awaitable[bytes]]
-Allowed = Callable[[Asked], Awaitable[bool]]
+EncodeEvent = Callable[[StreamEvent], Awaitable[bytes]]
+MayRead = Callable[[HttpRequest], Awaitable[bool]]
 
 
-class Follows(Protocol):
+class ThreadEventSource(Protocol):
     """Reads a thread for one reader: in our own words, or in those of another protocol."""
 
     @property
     def pause(self) -> float | None:
         """In how many seconds to look again; None if a wake-up says when."""
 
-    async def news(self) -> list[Told]: ...
+    async def news(self) -> list[StreamEvent]: ...
 
 
-class Readers:
+class ThreadSubscribers:
     """All of one process, in as many slots as there are ticks, so that their turns are spread."""
 
-    def __init__(self, site: Site, auth: Auth) -> None:
+    def __init__(self, site: ServerState, auth: Auth) -> None:
         self._site = site
         self._auth = auth
-        self._slots: list[set[Reader]] = [set() for _ in range(LOOK_AGAIN)]
+        self._slots: list[set[ThreadSubscriber]] = [set() for _ in range(POLL_TICKS)]
         self._open = 0
         self._ticking: asyncio.Task[None] | None = None
 
     def check_room(self) -> None:
         if self._site.stopping.is_set():
             raise StoreUnavailable("This server is about to stop. Connect again.")
-        if self._open >= MOST_STREAMS:
-            raise TooManyRequests(f"{MOST_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
+        if self._open >= MAX_STREAMS:
+            raise TooManyRequests(f"{MAX_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
 
     async def serve(
-        self, reader: Reader, thread: Thread, after: Position, receive: Receive, more: tuple[Header, ...] = ()
+        self, reader: ThreadSubscriber, thread: Thread, after: Position, receive: Receive, more: tuple[Header, ...] = ()
     ) -> None:
         """Until the reader leaves, or there is nothing more to tell."""
         await reader.begin(after, ((b"x-thread-id", thread.id.encode()), *more))
@@ -75,10 +77,12 @@ class Readers:
             slot.discard(reader)
             await reader.leave()
 
-    def reader(self, asked: Asked, send: Send, follower: Follows, frame: Frame, last: frozenset[str]) -> Reader:
-        return Reader(asked, send, follower, frame, last, self._may_read, self._site.log.failed)
+    def reader(
+        self, asked: HttpRequest, send: Send, follower: ThreadEventSource, frame: EncodeEvent, last: frozenset[str]
+    ) -> ThreadSubscriber:
+        return ThreadSubscriber(asked, send, follower, frame, last, self._may_read, self._site.log.failed)
 
-    async def _may_read(self, asked: Asked) -> bool:
+    async def _may_read(self, asked: HttpRequest) -> bool:
         before = asked.person
         try:
             now = await self._auth.principal(asked)
@@ -100,16 +104,16 @@ class Readers:
                 async with asyncio.timeout(TICK):
                     await self._site.stopping.wait()
             tick += 1
-            for number in range(tick % HEARTBEAT, LOOK_AGAIN, HEARTBEAT):
+            for number in range(tick % HEARTBEAT_TICKS, POLL_TICKS, HEARTBEAT_TICKS):
                 for reader in list(self._slots[number]):
                     await reader.beat()
-            for reader in list(self._slots[tick % LOOK_AGAIN]):
+            for reader in list(self._slots[tick % POLL_TICKS]):
                 reader.ring()
         for reader in [each for slot in self._slots for each in slot]:
-            reader.end(AGAIN)
+            reader.end(RECONNECT_MESSAGE)
 
 
-class Reader:
+class ThreadSubscriber:
     """`last`: the events behind which there is nothing more to tell."""
 
     __slots__ = (
@@ -131,12 +135,12 @@ class Reader:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: HttpRequest,
         send: Send,
-        follower: Follows,
-        frame: Frame,
+        follower: ThreadEventSource,
+        frame: EncodeEvent,
         last: frozenset[str],
-        allowed: Allowed,
+        allowed: MayRead,
         failed: Callable[[str, BaseException], None],
     ) -> None:
         self._asked = asked
@@ -150,13 +154,13 @@ class Reader:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked = asyncio.get_running_loop().time()
-        self._abort = abort_of(asked)
-        lighten(asked)
+        self._abort = make_abort(asked)
+        release_request_data(asked)
 
     async def begin(self, after: Position, more: tuple[Header, ...]) -> None:
         """With the place to go on from, for a reader who is cut off before the first event."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *more]})
-        await self._send(part(b"retry: %d\nid: %b\n\n" % (RETRY, str(after).encode())))
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *more]})
+        await self._send(body_message(b"retry: %d\nid: %b\n\n" % (RETRY_MILLISECONDS, str(after).encode())))
 
     def ring(self) -> None:
         """There may be something new."""
@@ -176,7 +180,7 @@ class Reader:
             self._drop()
             return
         self._ended = True
-        if run(self._send(_last(why))) is not None:  # type: ignore[arg-type]  # it is a coroutine
+        if run_eagerly(self._send(_closing_message(why))) is not None:  # type: ignore[arg-type]  # it is a coroutine
             self._abort()
 
     async def leave(self) -> None:
@@ -201,14 +205,14 @@ class Reader:
                     self._rung = False
                     await self._news()
         except Error:  # a database in trouble: whoever comes again goes on where they were
-            await self._close(AGAIN)
+            await self._close(RECONNECT_MESSAGE)
         except TimeoutError:
             self._drop()
         except OSError:
             self._ended = True  # the reader is gone, and the server will say so
         except Exception as error:  # noqa: BLE001  whatever it was, the reader must not wait for ever
             self._failed("chat_stream_failed", error)
-            await self._close(AGAIN)
+            await self._close(RECONNECT_MESSAGE)
         finally:
             self._task = None
 
@@ -228,7 +232,7 @@ class Reader:
 
     @property
     def _doubtful(self) -> bool:
-        return asyncio.get_running_loop().time() - self._looked >= DOUBT
+        return asyncio.get_running_loop().time() - self._looked >= RECHECK_SECONDS
 
     async def _still_may(self) -> bool:
         self._looked = asyncio.get_running_loop().time()
@@ -242,16 +246,16 @@ class Reader:
 
     async def _push(self, body: bytes) -> None:
         """Raises TimeoutError if the reader has stalled."""
-        async with asyncio.timeout(STALLED):
-            await self._send(part(body))
+        async with asyncio.timeout(STALL_TIMEOUT):
+            await self._send(body_message(body))
 
     async def _close(self, why: str) -> None:
         if self._ended:
             return
         self._ended = True
         try:
-            async with asyncio.timeout(STALLED):
-                await self._send(_last(why))
+            async with asyncio.timeout(STALL_TIMEOUT):
+                await self._send(_closing_message(why))
         except (TimeoutError, OSError):
             self._abort()
 
@@ -263,11 +267,11 @@ class Reader:
         self._abort()
 
 
-def _last(why: str) -> dict[str, object]:
+def _closing_message(why: str) -> dict[str, object]:
     return {"type": "http.response.body", "body": f": {why}\n\n".encode() if why else b"", "more_body": False}
 
 
-class Wishes:
+class ToolRequestRedactor:
     """Calls as the model wrote them, with what is secret in them hidden as on a card."""
 
     def __init__(self, specs: Mapping[str, ToolSpec], key: bytes) -> None:
@@ -282,7 +286,7 @@ class Wishes:
     def _args(self, text: str, spec: ToolSpec) -> object:
         """Of what is no object nobody can tell what is secret in it; nothing of it ran."""
         with suppress(InvalidRequest):
-            value = parse(text or "{}")
+            value = parse_json(text or "{}")
             if isinstance(value, dict):
                 return redact(canonical_args(value), spec, self._key).value
         return None if spec.secret else text

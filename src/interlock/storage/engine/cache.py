@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from interlock.core.approval.approval import FINAL, Approval
+from interlock.core.approval.approval import FINAL_STATUSES, Approval
 from interlock.core.errors import StoreUnavailable
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.event import Payload
-from interlock.core.policy.policy import Ask, terms_of
+from interlock.core.policy.policy import Ask, parse_terms
 from interlock.core.ports import User
 from interlock.storage.engine.rows import Row
 
-Key = tuple[str, str]
+CacheKey = tuple[str, str]
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Interned:
     terms: dict[str, Ask] = field(default_factory=dict)
     specs: set[str] = field(default_factory=set)
     tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
-    full: set[Key] = field(default_factory=set)  # workspaces and keys that have declared as many as are noted
+    full: set[CacheKey] = field(default_factory=set)  # workspaces and keys that have declared as many as are noted
 
     LIMIT = 10_000
 
@@ -41,15 +41,15 @@ class Interned:
 
 
 @dataclass
-class Memory:
+class BatchCache:
     """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
 
-    approvals: dict[Key, Approval] = field(default_factory=dict)
+    approvals: dict[CacheKey, Approval] = field(default_factory=dict)
     heads: dict[str, Head] = field(default_factory=dict)
-    grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
-    payloads: dict[Key, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
+    grants: dict[CacheKey, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
+    payloads: dict[CacheKey, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
     freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
-    users: dict[Key, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
+    users: dict[CacheKey, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
 
     TOOLS = 1_000
     SMALL = 4_096
@@ -63,15 +63,15 @@ class Memory:
         self.freezes.clear()
         self.users.clear()
 
-    def keep(self, key: Key, approval: Approval) -> None:
+    def keep(self, key: CacheKey, approval: Approval) -> None:
         """After a commit; what has ended is not needed again."""
-        if approval.status not in FINAL and not approval.erased_by:
+        if approval.status not in FINAL_STATUSES and not approval.erased_by:
             self.approvals[key] = approval
             return
         self.approvals.pop(key, None)
         self.payloads.pop(key, None)
 
-    def keep_payload(self, key: Key, payload: Payload | None) -> None:
+    def keep_payload(self, key: CacheKey, payload: Payload | None) -> None:
         """All of it, after its approval; None if not all is known."""
         if key not in self.approvals or payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
             self.payloads.pop(key, None)
@@ -79,11 +79,11 @@ class Memory:
             self.payloads[key] = payload
 
 
-def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
+def intern_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
     """What a row of terms says, once it is sure that nobody altered it."""
     if not found:
         raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
-    terms = terms_of(bytes(found[0][0]))
+    terms = parse_terms(bytes(found[0][0]))
     if terms.sha256 != sha256:
         raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
     interned.terms[sha256] = terms

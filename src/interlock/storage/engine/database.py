@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from interlock.core.call import ToolSpec
     from interlock.core.ports import Clock
     from interlock.storage.engine.cache import Interned
-    from interlock.storage.engine.metrics import Check, Tally
+    from interlock.storage.engine.metrics import CheckResult, WriterStats
     from interlock.storage.engine.rows import Row
-    from interlock.storage.engine.watch import Watchers
-    from interlock.storage.engine.writer import Work
-    from interlock.storage.tables.search import Finder
+    from interlock.storage.engine.watch import WatchRegistry
+    from interlock.storage.engine.writer import BatchItem
+    from interlock.storage.tables.search import FullTextIndex
 
 
 class Database(Protocol):
     """`clock` is the one that counts for deadlines; `name` is what people call the database by."""
 
     interned: Interned
-    finder: Finder
-    watchers: Watchers
-    tally: Tally
+    finder: FullTextIndex
+    watchers: WatchRegistry
+    tally: WriterStats
     clock: Clock
     name: str
 
@@ -34,7 +34,7 @@ class Database(Protocol):
     async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
     async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
     async def due(self, now: int, limit: int) -> list[Row]: ...
-    async def examine(self) -> Sequence[Check]: ...
+    async def examine(self) -> Sequence[CheckResult]: ...
     def count_read(self, workspace: str, tool: str) -> None: ...
     def note_tool(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None: ...
-    async def write(self, work: Work) -> Any: ...
+    async def write(self, work: BatchItem) -> Any: ...

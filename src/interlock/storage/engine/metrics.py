@@ -10,26 +10,26 @@ from interlock.storage.engine.rows import Row
 
 Fetch = Callable[..., Awaitable[list[Row]]]
 MINUTE = 60_000
-MOST_CALLS = 100_000  # as the query says
-BITS = 11  # batches of up to 1,024 items have a size of their own, to the power of two
+MAX_CALLS = 100_000  # as the query says
+SIZE_BUCKETS = 11  # batches of up to 1,024 items have a size of their own, to the power of two
 
 
-class Tally:
+class WriterStats:
     """Of a writer's batches: `sizes[n]` of them had less than 2**n items. Whoever has the turn to write counts."""
 
     __slots__ = ("failed", "items", "sizes")
 
     def __init__(self) -> None:
-        self.sizes = [0] * (BITS + 1)
+        self.sizes = [0] * (SIZE_BUCKETS + 1)
         self.items = 0
         self.failed = 0
 
     def add(self, items: int) -> None:
-        self.sizes[min(items.bit_length(), BITS)] += 1  # those of none at all are not told
+        self.sizes[min(items.bit_length(), SIZE_BUCKETS)] += 1  # those of none at all are not told
         self.items += items
 
 
-class Happened(NamedTuple):
+class EventMetric(NamedTuple):
     """A line of the ledger; `waited` is how long people took, in milliseconds, where they decided something.
 
     `data` is there where something was told to people.
@@ -41,7 +41,7 @@ class Happened(NamedTuple):
     data: str | None
 
 
-class Waiting(NamedTuple):
+class ChannelBacklog(NamedTuple):
     """Of one channel: how many of its first 1,000 wait, since when there is something to say, and what went wrong."""
 
     many: int
@@ -49,7 +49,7 @@ class Waiting(NamedTuple):
     error: str
 
 
-class ToolCalls(NamedTuple):
+class ToolStatusCounts(NamedTuple):
     """Of one tool: by status, and reads that were only counted. Not `complete` if there was more than is looked at."""
 
     by_status: Mapping[str, int]
@@ -57,7 +57,7 @@ class ToolCalls(NamedTuple):
     complete: bool
 
 
-class Measures:
+class MetricsReader:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
 
@@ -66,13 +66,13 @@ class Measures:
         found: int | None = (await self._fetch("oldest_pending", workspace))[0][0]
         return found
 
-    async def happened(self, workspace: str, after: int, most: int) -> Sequence[Happened]:
-        return [Happened(*row) for row in await self._fetch("happened", workspace, after, most)]
+    async def happened(self, workspace: str, after: int, most: int) -> Sequence[EventMetric]:
+        return [EventMetric(*row) for row in await self._fetch("happened", workspace, after, most)]
 
-    async def waiting(self, workspace: str, channel: str, now: int) -> Waiting:
+    async def waiting(self, workspace: str, channel: str, now: int) -> ChannelBacklog:
         """What quiet hours hold back is counted, and has no age."""
         count, since, error = (await self._fetch("waiting_deliveries", now, channel, workspace))[0]
-        return Waiting(count, since, error or "")
+        return ChannelBacklog(count, since, error or "")
 
     async def parked(self, workspace: str) -> Mapping[str, Sequence[str]]:
         """By channel, what went wrong with each; of the newest 1,000, the newest first."""
@@ -86,22 +86,22 @@ class Measures:
         found: int | None = (await self._fetch("last_told", workspace, channel))[0][0]
         return found
 
-    async def calls_of(self, workspace: str, tool: str, agent: str, since: int) -> ToolCalls:
+    async def calls_of(self, workspace: str, tool: str, agent: str, since: int) -> ToolStatusCounts:
         """Of an agent or of all, among the newest 100,000 calls of the workspace."""
         found = await self._fetch("calls_of_tool", tool, agent, agent, workspace, since)
         reads = await self._fetch("reads_of_tool", workspace, tool, since // MINUTE)
         by_status = {str(status): int(n) for status, n, _ in found if n}
-        return ToolCalls(by_status, int(reads[0][0]), sum(row[2] for row in found) < MOST_CALLS)
+        return ToolStatusCounts(by_status, int(reads[0][0]), sum(row[2] for row in found) < MAX_CALLS)
 
 
-State = Literal["ok", "warn", "fail"]
+CheckStatus = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckResult:
     """`todo` says what to do about it; empty where there is nothing to do."""
 
-    state: State
+    state: CheckStatus
     what: str
     found: str
     todo: str = ""

@@ -9,39 +9,41 @@ from importlib.resources import files
 
 from interlock.core.approval.approval import STATUSES
 from interlock.core.errors import InvalidRequest
-from interlock.core.ports import Query
+from interlock.core.ports import ApprovalQuery
 
 Sql = tuple[str, list[object]]
 MAX_LIMIT = 500
-APPROVAL = """
+APPROVAL_COLUMNS = """
     a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
     a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
     a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
     a.lease_until, a.runner, a.grant_id, a.owner, a.known
 """
-DELIVERY = (
+DELIVERY_COLUMNS = (
     "workspace, id, approval_id, channel, place, person, reason, priority, status, wanted, said, nudge, nudged, ref, "
     "attempts, fence, runner, error, created_at, since, due_at, sent_at, spent_at"
 )
-PAYLOAD = {
+PAYLOAD_COLUMNS = {
     "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
     "sentence": "null, null, p.sentence, null, null, null, null",
 }
 # What is counted by time, tool and agent. Proposals, what became of them, and who was refused what.
-PLOTTED = (
+CHARTED_KINDS = (
     "('proposed', 'allowed', 'denied', 'approved', 'edited', 'rejected', 'undone', 'responded', 'expired', "
     "'cancelled', 'decision_refused')"
 )
 # Entries that say what people, keys, policies, grants, agents, freezes and pins are, without the uses of grants: every
 # call that one lets through tells of such a use.
-STATING = (
+STATEMENT_KINDS = (
     "('user_changed', 'user_removed', 'away_changed', 'key_created', 'key_rotated', 'key_changed', 'key_revoked', "
     "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'frozen', 'unfrozen', 'tool_pinned', "
     "'tool_unpinned', 'stated', 'erased')"
 )
-ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
+RARE_STATUS_CONDITION = (
+    "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
+)
 # Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
-_OF_PAGE = (
+_JOIN_PAGE = (
     "cross join approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id "
     "where a.workspace = ? and a.id = page.id"
 )
@@ -50,45 +52,52 @@ _OF_PAGE = (
 def load_queries() -> dict[str, str]:
     text = (files(__package__) / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    words = {"{approval}": APPROVAL.strip(), "{payload}": PAYLOAD["whole"], "{odd}": ODD, "{plotted}": PLOTTED}
-    words |= {"{delivery}": DELIVERY, "{stating}": STATING}
+    words = {
+        "{approval}": APPROVAL_COLUMNS.strip(),
+        "{payload}": PAYLOAD_COLUMNS["whole"],
+        "{odd}": RARE_STATUS_CONDITION,
+        "{plotted}": CHARTED_KINDS,
+    }
+    words |= {"{delivery}": DELIVERY_COLUMNS, "{stating}": STATEMENT_KINDS}
     for word, meaning in words.items():
         parts[1::2] = [statement.replace(word, meaning) for statement in parts[1::2]]
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def limit_of(query: Query) -> int:
+def clamp_limit(query: ApprovalQuery) -> int:
     return min(max(query.limit, 1), MAX_LIMIT)
 
 
-def list_query(workspace: str, query: Query) -> Sql:
+def list_query(workspace: str, query: ApprovalQuery) -> Sql:
     """Newest first; what is pending comes by time left. A cursor is the last row's place, so pages never shift."""
     if query.statuses not in ((), ("pending",)):
-        return _odd_query(workspace, query)
+        return _statuses_query(workspace, query)
     place, direction = ("expires_at", "") if query.statuses else ("created_at", "desc")
     status = " and a.status = 'pending'" if query.statuses else ""  # spelled out, so that its index is seen to fit
-    behind, values = _behind(query, place)
+    behind, values = _cursor_filter(query, place)
     created, times = created_between(query)
     text = (
-        f"select {APPROVAL}, {PAYLOAD[query.payload]} from approvals a "  # noqa: S608  column names are ours
+        f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[query.payload]} from approvals a "  # noqa: S608  column names are ours
         f"left join payloads p on p.workspace = a.workspace and p.id = a.id "
         f"where a.workspace = ?{status}{behind}{created} "
-        f"order by a.{place} {direction}, a.id {direction} limit {limit_of(query) + 1:d}"
+        f"order by a.{place} {direction}, a.id {direction} limit {clamp_limit(query) + 1:d}"
     )
     return text, [workspace, *values, *times]
 
 
-def _odd_query(workspace: str, query: Query) -> Sql:
+def _statuses_query(workspace: str, query: ApprovalQuery) -> Sql:
     """A page of each status, merged; statuses are spelled out, so that their index is seen to fit."""
-    (behind, values), (created, times) = _behind(query, "created_at"), created_between(query)
-    most = limit_of(query) + 1
+    (behind, values), (created, times) = _cursor_filter(query, "created_at"), created_between(query)
+    most = clamp_limit(query) + 1
     pages = [
-        f"select * from (select a.id, a.created_at from approvals a where a.status = '{status}' and a.{ODD} "  # noqa: S608
+        f"select * from (select a.id, a.created_at from approvals a "  # noqa: S608
+        f"where a.status = '{status}' and a.{RARE_STATUS_CONDITION} "
         f"and a.workspace = ?{behind}{created} order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
         for status in query.statuses
     ]
     text = (
-        f"select {APPROVAL}, {PAYLOAD[query.payload]} from ({' union all '.join(pages)}) page {_OF_PAGE} "  # noqa: S608
+        f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[query.payload]} "  # noqa: S608
+        f"from ({' union all '.join(pages)}) page {_JOIN_PAGE} "
         f"order by page.created_at desc, page.id desc limit {most:d}"
     )
     return text, [*[workspace, *values, *times] * len(pages), workspace]
@@ -96,40 +105,43 @@ def _odd_query(workspace: str, query: Query) -> Sql:
 
 def page_query(source: Sql, workspace: str, payload: str) -> Sql:
     """Approvals to the documents of a page, with the number of the document behind the last column."""
-    text = f"select {APPROVAL}, {PAYLOAD[payload]}, page.doc from ({source[0]}) page {_OF_PAGE} order by page.doc desc"  # noqa: S608
+    text = (
+        f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]}, page.doc "  # noqa: S608
+        f"from ({source[0]}) page {_JOIN_PAGE} order by page.doc desc"
+    )
     return text, [*source[1], workspace]
 
 
-def walk_query(condition: Sql, workspace: str, query: Query, most: int, payload: str) -> Sql:
+def scan_pending_query(condition: Sql, workspace: str, query: ApprovalQuery, most: int, payload: str) -> Sql:
     """What is pending, by time left: at most `most` are looked at, and those that have the words are given."""
-    (pending, values), (created, times) = _pending_of(workspace, query, most), created_between(query)
+    (pending, values), (created, times) = _pending_query(workspace, query, most), created_between(query)
     text = (
-        f"select {APPROVAL}, {PAYLOAD[payload]} from ("  # noqa: S608  column names are ours
+        f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]} from ("  # noqa: S608  column names are ours
         f"select a.id, a.expires_at from ({pending}) a cross join docs d "
         f"where d.workspace = ? and d.id = a.id and {condition[0]}{created} "
-        f"order by a.expires_at, a.id limit {limit_of(query) + 1:d}"
-        f") page {_OF_PAGE} order by page.expires_at, page.id"
+        f"order by a.expires_at, a.id limit {clamp_limit(query) + 1:d}"
+        f") page {_JOIN_PAGE} order by page.expires_at, page.id"
     )
     return text, [*values, workspace, *condition[1], *times, workspace]
 
 
-def walk_end(workspace: str, query: Query, most: int) -> Sql:
+def scan_end_query(workspace: str, query: ApprovalQuery, most: int) -> Sql:
     """The place of the last row that `walk_query` looks at, if it does not look at all."""
-    pending, values = _pending_of(workspace, query, most)
+    pending, values = _pending_query(workspace, query, most)
     return f"select page.expires_at, page.id from ({pending}) page limit 1 offset {most - 1:d}", values  # noqa: S608
 
 
-def sort_query(source: Sql, workspace: str, query: Query, payload: str) -> Sql:
+def sort_pending_query(source: Sql, workspace: str, query: ApprovalQuery, payload: str) -> Sql:
     """The same by ids that were found otherwise."""
-    (behind, values), (created, times) = _behind(query, "expires_at"), created_between(query)
+    (behind, values), (created, times) = _cursor_filter(query, "expires_at"), created_between(query)
     text = (
-        f"select {APPROVAL}, {PAYLOAD[payload]} from ({source[0]}) page {_OF_PAGE} "  # noqa: S608
-        f"and a.status = 'pending'{behind}{created} order by a.expires_at, a.id limit {limit_of(query) + 1:d}"
+        f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]} from ({source[0]}) page {_JOIN_PAGE} "  # noqa: S608
+        f"and a.status = 'pending'{behind}{created} order by a.expires_at, a.id limit {clamp_limit(query) + 1:d}"
     )
     return text, [*source[1], workspace, *values, *times]
 
 
-def created_between(query: Query) -> Sql:
+def created_between(query: ApprovalQuery) -> Sql:
     text, values = "", []  # type: str, list[object]
     if query.since:
         text, values = " and a.created_at >= ?", [query.since]
@@ -138,7 +150,7 @@ def created_between(query: Query) -> Sql:
     return text, values
 
 
-def check_statuses(query: Query) -> None:
+def check_statuses(query: ApprovalQuery) -> None:
     """They are spelled out in statements."""
     unknown = [status for status in query.statuses if status not in STATUSES]
     if unknown:
@@ -151,19 +163,19 @@ def make_cursor(*place: object) -> str:
 
 def read_cursor(cursor: str) -> list[object]:
     """The time and id of a row."""
-    time, approval_id = _read(cursor, 2)
+    time, approval_id = _decode_cursor(cursor, 2)
     if not isinstance(approval_id, str) or not approval_id.replace("-", "").isalnum():
-        raise InvalidRequest(_NO_CURSOR)
-    return [_whole(time), approval_id]
+        raise InvalidRequest(_INVALID_CURSOR)
+    return [_check_int(time), approval_id]
 
 
 def read_search_cursor(cursor: str) -> int:
     """The number of a document."""
-    return _whole(_read(cursor, 1)[0])
+    return _check_int(_decode_cursor(cursor, 1)[0])
 
 
-def _pending_of(workspace: str, query: Query, most: int) -> Sql:
-    behind, values = _behind(query, "expires_at")
+def _pending_query(workspace: str, query: ApprovalQuery, most: int) -> Sql:
+    behind, values = _cursor_filter(query, "expires_at")
     text = (
         "select a.id, a.expires_at, a.created_at from approvals a "  # noqa: S608  column names are ours
         f"where a.workspace = ? and a.status = 'pending'{behind} "
@@ -172,27 +184,27 @@ def _pending_of(workspace: str, query: Query, most: int) -> Sql:
     return text, [workspace, *values]
 
 
-def _behind(query: Query, place: str) -> Sql:
+def _cursor_filter(query: ApprovalQuery, place: str) -> Sql:
     if not query.cursor:
         return "", []
     beyond = ">" if place == "expires_at" else "<"
     return f" and (a.{place}, a.id) {beyond} (?, ?)", read_cursor(query.cursor)
 
 
-def _read(cursor: str, length: int) -> list[object]:
+def _decode_cursor(cursor: str, length: int) -> list[object]:
     try:
         place = json.loads(base64.urlsafe_b64decode(cursor))
     except ValueError:
-        raise InvalidRequest(_NO_CURSOR) from None
+        raise InvalidRequest(_INVALID_CURSOR) from None
     if not isinstance(place, list) or len(place) != length:
-        raise InvalidRequest(_NO_CURSOR)
+        raise InvalidRequest(_INVALID_CURSOR)
     return place
 
 
-def _whole(number: object) -> int:
+def _check_int(number: object) -> int:
     if type(number) is not int or not -(2**62) < number < 2**62:
-        raise InvalidRequest(_NO_CURSOR)
+        raise InvalidRequest(_INVALID_CURSOR)
     return number
 
 
-_NO_CURSOR = "This cursor is not one that this list gave. Start from the first page."
+_INVALID_CURSOR = "This cursor is not one that this list gave. Start from the first page."

@@ -18,32 +18,32 @@ from interlock.storage.engine.transaction import Transaction
 
 MINUTE = 60_000
 MAX_NAMES = 200  # tools whose reads are counted by name, in one workspace and minute
-MAX_WAITING = 100  # definitions of one key between two batches
+MAX_UNWRITTEN = 100  # definitions of one key between two batches
 MAX_REMEMBERED = 10_000  # definitions that are known to be noted; what falls out is noted again, which changes nothing
 MAX_DEFINITION = 65_536  # bytes
 
-Source = tuple[str, str]  # workspace, and the id of a key
-Noted = tuple[str, str, str, str]  # workspace, key, definition, agent
+KeyRef = tuple[str, str]  # workspace, and the id of a key
+ToolSighting = tuple[str, str, str, str]  # workspace, key, definition, agent
 
 
 @dataclass
-class Counted:
+class UnwrittenCounts:
     """`reads` by workspace, tool and minute; `tools` with when each was seen."""
 
     reads: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
-    tools: dict[Noted, tuple[ToolSpec, int]] = field(default_factory=dict)
+    tools: dict[ToolSighting, tuple[ToolSpec, int]] = field(default_factory=dict)
 
 
-class Counts:
+class ReadCounter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._counted = Counted()
-        self._nothing = Counted()  # which nobody writes to
+        self._counted = UnwrittenCounts()
+        self._nothing = UnwrittenCounts()  # which nobody writes to
         self._names: dict[str, tuple[int, set[str]]] = {}  # tools of a minute, by workspace
         self._looked: dict[tuple[str, str, str, str], int] = {}  # workspace, key, tool and agent → in which minute
-        self._noted: dict[Noted, None] = {}  # the oldest first
-        self._waiting: dict[Source, int] = defaultdict(int)
+        self._noted: dict[ToolSighting, None] = {}  # the oldest first
+        self._waiting: dict[KeyRef, int] = defaultdict(int)
 
     def count(self, workspace: str, tool: str) -> None:
         minute = self._clock() // MINUTE
@@ -57,27 +57,27 @@ class Counts:
             return
         noted = (workspace, key, spec.sha256, agent)
         with self._lock:
-            if noted not in self._noted and self._waiting[source] >= MAX_WAITING:
+            if noted not in self._noted and self._waiting[source] >= MAX_UNWRITTEN:
                 return  # looked at again as soon as these are written
-            _put(self._looked, place, now // MINUTE)
+            _put_bounded(self._looked, place, now // MINUTE)
             if noted in self._noted or len(spec.definition) > MAX_DEFINITION:
                 return
-            _put(self._noted, noted, None)
+            _put_bounded(self._noted, noted, None)
             self._waiting[source] += 1
             self._counted.tools[noted] = (spec, now)
 
     def __bool__(self) -> bool:
         return bool(self._counted.reads or self._counted.tools)
 
-    def take(self) -> Counted:
+    def take(self) -> UnwrittenCounts:
         if not self:
             return self._nothing
         with self._lock:
-            taken, self._counted = self._counted, Counted()
+            taken, self._counted = self._counted, UnwrittenCounts()
             self._waiting.clear()
         return taken
 
-    def give_back(self, taken: Counted) -> None:
+    def give_back(self, taken: UnwrittenCounts) -> None:
         with self._lock:
             for key, n in taken.reads.items():
                 self._counted.reads[key] += n
@@ -97,7 +97,7 @@ class Counts:
         return tool
 
 
-def write_counts(taken: Counted, transaction: Transaction) -> None:
+def write_counts(taken: UnwrittenCounts, transaction: Transaction) -> None:
     for key in sorted(taken.reads):  # always in the same order: two processes that count must not wait for each other
         transaction.write("write_reads", *key, taken.reads[key])
     for noted in sorted(taken.tools):
@@ -105,7 +105,7 @@ def write_counts(taken: Counted, transaction: Transaction) -> None:
         transaction.note_tool(workspace, spec, agent, at, key_id)
 
 
-def _put(known: dict[Any, Any], key: object, value: object) -> None:
+def _put_bounded(known: dict[Any, Any], key: object, value: object) -> None:
     """The newest last; the oldest goes when there are too many."""
     known.pop(key, None)
     if len(known) >= MAX_REMEMBERED:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, cast
 
 from interlock.core._fast import made
-from interlock.core.approval.approval import Approval, Decided
-from interlock.core.approval.timers import due_at
+from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.timers import next_timer_at
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
 from interlock.core.errors import Problem
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
-from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key
+from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, ApiKey
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Payload
 from interlock.core.names import fold
@@ -25,14 +25,14 @@ from interlock.core.ports import PolicyVersion, User
 from interlock.core.run import Run
 
 Row = Sequence[Any]
-APPROVAL = 32  # columns of an approval in a row; the payload's follow
-PAYLOAD = 7
-TERMS = 17  # the column with the digest of its terms
+APPROVAL_COLUMN_COUNT = 32  # columns of an approval in a row; the payload's follow
+PAYLOAD_COLUMN_COUNT = 7
+TERMS_COLUMN = 17  # the column with the digest of its terms
 
 
 def insert_values(approval: Approval) -> tuple[object, ...]:
     s = approval.subject
-    *state, due = _state(approval)
+    *state, due = _state_values(approval)
     return (
         s.workspace,
         approval.id,
@@ -60,21 +60,21 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
 
 
 def update_values(approval: Approval, old_version: int) -> tuple[object, ...]:
-    return (*_state(approval), approval.expires_at, approval.subject.workspace, approval.id, old_version)
+    return (*_state_values(approval), approval.expires_at, approval.subject.workspace, approval.id, old_version)
 
 
 def advance_values(a: Approval, old_version: int) -> tuple[object, ...]:
-    state = (a.status, a.version, a.fence, a.lease_until, a.runner, due_at(a))
+    state = (a.status, a.version, a.fence, a.lease_until, a.runner, next_timer_at(a))
     return (*state, a.subject.workspace, a.id, old_version)
 
 
 def erase_values(a: Approval, old_version: int) -> tuple[object, ...]:
-    decision = None if a.decision is None else _decision(a.decision)
-    taken = (a.args_sha256, a.subject.nonce, decision, _progress(a), a.version)
+    decision = None if a.decision is None else _decision_json(a.decision)
+    taken = (a.args_sha256, a.subject.nonce, decision, _progress_json(a), a.version)
     return (*taken, a.subject.workspace, a.id, old_version)
 
 
-SAID = frozenset(
+DECISION_FIELDS = frozenset(
     {
         *("decision", "votes", "terms", "binding", "editors", "delegations", "claimed_by", "replied", "asked"),
         *("escalated", "reminded", "release_at", "start_by", "deferred_until"),
@@ -87,7 +87,7 @@ def only_advances(old: Approval, new: Approval, moved: Set[str]) -> bool:
 
     `moved` are the attributes that differ.
     """
-    return moved.isdisjoint(SAID) or (
+    return moved.isdisjoint(DECISION_FIELDS) or (
         new.decision is old.decision
         and new.votes is old.votes
         and new.terms is old.terms
@@ -103,25 +103,25 @@ def only_advances(old: Approval, new: Approval, moved: Set[str]) -> bool:
     )
 
 
-def _state(a: Approval) -> tuple[object, ...]:
+def _state_values(a: Approval) -> tuple[object, ...]:
     return (
         a.terms.sha256,
         a.args_sha256,
         a.binding,
         a.status,
         a.version,
-        _progress(a),
-        None if a.decision is None else _decision(a.decision),
+        _progress_json(a),
+        None if a.decision is None else _decision_json(a.decision),
         a.release_at,
         a.start_by,
         a.fence,
         a.lease_until,
         a.runner,
-        due_at(a),
+        next_timer_at(a),
     )
 
 
-def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
+def read_approval(row: Row, terms: Callable[[str], Ask]) -> Approval:
     workspace, approval_id, run_id, call_id, tool, effect, agent, path, thread_id, requester = row[:10]
     priority, idempotent, spec_sha, nonce, proposed, created, expires, terms_sha, args_sha, binding = row[10:20]
     status, version, progress, decision, release_at, start_by, fence, lease_until, runner, grant_id = row[20:30]
@@ -141,7 +141,7 @@ def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
         created_at=created,
         expires_at=expires,
         version=version,
-        decision=None if decision is None else Decided(**json.loads(decision)),
+        decision=None if decision is None else DecisionRecord(**json.loads(decision)),
         release_at=release_at,
         start_by=start_by,
         fence=fence,
@@ -152,17 +152,17 @@ def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
     )
 
 
-def payload_of(row: Row) -> Payload:
+def read_payload(row: Row) -> Payload:
     return Payload(*row)
 
 
-def _decision(d: Decided) -> str:
+def _decision_json(d: DecisionRecord) -> str:
     body = {"kind": d.kind, "by": d.by, "at": d.at, "via": d.via, "reason": d.reason, "comment": d.comment}
     return plain_json(body)
 
 
-def _progress(a: Approval) -> str | None:
-    rare = _rare(a) if a.claimed_by or a.asked or a.misfits or a.erased_by or a.deferred else {}
+def _progress_json(a: Approval) -> str | None:
+    rare = _rare_progress(a) if a.claimed_by or a.asked or a.misfits or a.erased_by or a.deferred else {}
     if not (rare or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
         return None
     body: dict[str, object] = {
@@ -177,7 +177,7 @@ def _progress(a: Approval) -> str | None:
     return plain_json(body)
 
 
-def _rare(a: Approval) -> dict[str, object]:
+def _rare_progress(a: Approval) -> dict[str, object]:
     body = {
         "claimed": a.claimed_by,
         "asked": a.asked,
@@ -214,11 +214,11 @@ def _read_progress(text: str) -> dict[str, Any]:
     }
 
 
-def entries_of(found: Iterable[Row]) -> Sequence[Entry]:
+def read_entries(found: Iterable[Row]) -> Sequence[Entry]:
     return list(map(Entry._make, found))
 
 
-def run_of(row: Row) -> Run:
+def read_run(row: Row) -> Run:
     return Run(*row)
 
 
@@ -226,78 +226,78 @@ def run_values(run: Run) -> tuple[object, ...]:
     return (run.workspace, run.id, run.agent, run.status, run.runner, run.lease_until, run.created_at)
 
 
-def grant_of(row: Row) -> Grant:
+def read_grant(row: Row) -> Grant:
     workspace, grant_id, tool, spec, by, teams, *others = row
     return Grant(grant_id, workspace, tool, spec, by, frozenset(json.loads(teams)), *others)
 
 
 def grant_values(g: Grant) -> tuple[object, ...]:
-    teams = teams_text(g.teams)
+    teams = teams_json(g.teams)
     scope = (g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, teams, g.role, g.created_at, g.expires_at)
     limits = (g.agent, g.when, g.max_uses, g.uses, g.revoked_at, g.reason, g.budget_of, g.budget, g.spent)
     return (*scope, *limits)
 
 
-def user_of(row: Row) -> User:
+def read_user(row: Row) -> User:
     name, role, teams, email, away_until, away_to, removed_at = row
-    return User(name, role, frozenset(json.loads(teams)), email, away_until, _people_of(away_to), removed_at)
+    return User(name, role, frozenset(json.loads(teams)), email, away_until, _read_people(away_to), removed_at)
 
 
 def user_values(workspace: str, user: User) -> tuple[object, ...]:
-    away = (user.away_until, "" if user.away_to is None else plain_json(named(user.away_to)))
-    return (workspace, user.name, user.role, teams_text(user.teams), user.email, *away, user.removed_at)
+    away = (user.away_until, "" if user.away_to is None else plain_json(people_json(user.away_to)))
+    return (workspace, user.name, user.role, teams_json(user.teams), user.email, *away, user.removed_at)
 
 
-def named(people: People) -> dict[str, object]:
+def people_json(people: People) -> dict[str, object]:
     return {"users": sorted(people.users), "teams": sorted(people.teams)}
 
 
-def _people_of(text: str) -> People | None:
+def _read_people(text: str) -> People | None:
     body = json.loads(text) if text else None
     return body and People(frozenset(body["users"]), frozenset(body["teams"]))
 
 
-def teams_text(teams: frozenset[str]) -> str:
+def teams_json(teams: frozenset[str]) -> str:
     return json.dumps(sorted(teams))
 
 
-def key_of(row: Row) -> Key:
+def read_key(row: Row) -> ApiKey:
     """An agent's key with a person is bound to them as its requester."""
     agents, tools, requester = row[9:12]
     bound = row[4] if row[3] == AGENT and row[4] else requester
-    values = [*row[:9], _names_of(agents), _names_of(tools), bound, *row[12:]]
-    return Key(*values)
+    values = [*row[:9], _read_names(agents), _read_names(tools), bound, *row[12:]]
+    return ApiKey(*values)
 
 
-def key_values(workspace: str, key: Key) -> tuple[object, ...]:
+def key_values(workspace: str, key: ApiKey) -> tuple[object, ...]:
     who = (key.id, workspace, key.name, key.role, key.person, key.created_by, key.created_at)
     word = key.requester if key.requester in (ANY_REQUESTER, NO_REQUESTER) and not key.person else ""
     lists = [plain_json(names) if names else "" for names in (key.agents, key.tools)]
     return (*who, *lists, word, key.expires_at, key.rotated_from, key.root, key.per_minute, key.pending)
 
 
-def _names_of(text: str) -> tuple[str, ...]:
+def _read_names(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def pin_of(row: Row) -> Pin:
+def read_pin(row: Row) -> Pin:
     tool, definition, agent, author, at = row
     return Pin(tool, bytes(definition), agent, author, at)
 
 
-def policy_of(row: Row) -> PolicyVersion:
+def read_policy(row: Row) -> PolicyVersion:
     return PolicyVersion(*row)
 
 
-def freezes_of(found: Iterable[Row]) -> tuple[Freeze, ...]:
+def read_freezes(found: Iterable[Row]) -> tuple[Freeze, ...]:
     """One row for each key that a freeze covers; one without a key if there is none."""
     keys: dict[Row, set[str]] = {}
     for *row, key in found:
         keys.setdefault(tuple(row), set()).update([key] if key else [])
-    return tuple(_freeze_of(row, frozenset(used)) for row, used in keys.items())
+    return tuple(_read_freeze(row, frozenset(used)) for row, used in keys.items())
 
 
-def _freeze_of(row: Row, keys: frozenset[str]) -> Freeze:
+def _read_freeze(row: Row, keys: frozenset[str]) -> Freeze:
     freeze_id, workspace, scope, name, reason, by, at, released_at, released_by, settled_at = row
     return Freeze(
         id=freeze_id,

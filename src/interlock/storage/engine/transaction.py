@@ -7,33 +7,33 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from typing import Protocol, cast
 
-from interlock.core._fast import differing
+from interlock.core._fast import changed_fields
 from interlock.core.approval.approval import Approval
-from interlock.core.call import ToolSpec, caller_of
-from interlock.core.chat.thread import PREFIX as THREAD
+from interlock.core.call import ToolSpec, stored_caller
+from interlock.core.chat.thread import THREAD_ID_PREFIX as THREAD
 from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
-from interlock.core.ledger.chain import Entry, Head, seal
+from interlock.core.ledger.chain import Entry, Head, make_entry
 from interlock.core.ledger.event import Change, Event, Moment, Payload, Stored
-from interlock.core.ledger.expected_tables import STATED
-from interlock.core.ledger.row_digests import stamped
+from interlock.core.ledger.expected_tables import STATED_KIND
+from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.pins import MAX_DECLARED
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import User
 from interlock.core.run import Run
-from interlock.core.search import words_of
+from interlock.core.search import search_document
 from interlock.storage.engine import rows
-from interlock.storage.engine.cache import Interned, Key, Memory, learn_terms
+from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, intern_terms
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.write_order import COMPARED, ORDER
+from interlock.storage.engine.write_order import COMPARE_AND_SET_WRITES, WRITE_ORDER
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
-DUE = "threads"  # what those wait for, in no workspace, who advance threads
-TOLD = "ledger"  # and those who tell people what happened
+DUE_THREADS_TOPIC = "threads"  # what those wait for, in no workspace, who advance threads
+LEDGER_TOPIC = "ledger"  # and those who tell people what happened
 
 
-class Connection(Protocol):
+class BatchConnection(Protocol):
     """A database connection inside a transaction."""
 
     def fetch(self, name: str, *values: object) -> list[Row]: ...
@@ -47,30 +47,30 @@ class LostRace(Exception):
 class Transaction:
     """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
 
-    def __init__(self, connection: Connection, clock: int, interned: Interned, memory: Memory) -> None:
+    def __init__(self, connection: BatchConnection, clock: int, interned: Interned, memory: BatchCache) -> None:
         self._connection = connection
         self._memory = memory
         self._clock = clock
         self._interned = interned
         self._heads: dict[str, Head] = {}
         self._moved: set[str] = set()
-        self._approvals: dict[Key, Approval] = {}
-        self._payloads: dict[Key, Payload] = {}
+        self._approvals: dict[CacheKey, Approval] = {}
+        self._payloads: dict[CacheKey, Payload] = {}
         self._calls: dict[tuple[str, str, str], str] = {}
-        self._born: set[Key] = set()
-        self._runs: dict[Key, Run] = {}
-        self._grants: dict[Key, Grant] = {}
-        self._users: dict[Key, User] = {}
+        self._born: set[CacheKey] = set()
+        self._runs: dict[CacheKey, Run] = {}
+        self._grants: dict[CacheKey, Grant] = {}
+        self._users: dict[CacheKey, User] = {}
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
-        self._noted: dict[Key, int] = {}  # tools that were declared, by workspace and key
+        self._noted: dict[CacheKey, int] = {}  # tools that were declared, by workspace and key
         self._freezes: dict[str, tuple[Freeze, ...]] = {}
-        self._rewritten: set[Key] = set()
+        self._rewritten: set[CacheKey] = set()
         self._moments: dict[str, Moment] = {}
         self._alone: set[str] = set()
         self._salts: list[bytes] = []
-        self._tallies: dict[Key, int] = defaultdict(int)
+        self._tallies: dict[CacheKey, int] = defaultdict(int)
         self._threads: dict[str, set[str]] = defaultdict(set)
         self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
 
@@ -100,7 +100,7 @@ class Transaction:
         found = self._connection.fetch("approval", workspace, approval_id)
         if not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
-        return rows.approval_of(found[0], self.terms)
+        return rows.read_approval(found[0], self.terms)
 
     def has_approval(self, workspace: str, approval_id: str) -> bool:
         key = (workspace, approval_id)
@@ -113,10 +113,10 @@ class Transaction:
         found = self._connection.fetch(name, workspace, approval_id)
         if known is None and not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
-        approval = known or rows.approval_of(found[0], self.terms)
+        approval = known or rows.read_approval(found[0], self.terms)
         kept = found and not approval.erased_by  # what this batch erases is in the database to its end
-        payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if kept else Payload()
-        return Stored(approval, _merged(payload, self._payloads.get(key)))
+        payload = rows.read_payload(found[0][-rows.PAYLOAD_COLUMN_COUNT :]) if kept else Payload()
+        return Stored(approval, _merge_payloads(payload, self._payloads.get(key)))
 
     def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
         known = self._calls.get((workspace, run_id, call_id))
@@ -130,14 +130,14 @@ class Transaction:
         found = [] if known else self._connection.fetch("run", workspace, run_id)
         if known is None and not found:
             raise NotFound("There is no run with this id.", run_id=run_id)
-        return known or rows.run_of(found[0])
+        return known or rows.read_run(found[0])
 
     def grant(self, workspace: str, grant_id: str) -> Grant:
         known = self._grants.get((workspace, grant_id))
         found = [] if known else self._connection.fetch("grant", workspace, grant_id)
         if known is None and not found:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
-        return known or rows.grant_of(found[0])
+        return known or rows.read_grant(found[0])
 
     def has_grant(self, workspace: str, grant_id: str) -> bool:
         return (workspace, grant_id) in self._grants or bool(self._connection.fetch("grant", workspace, grant_id))
@@ -148,8 +148,8 @@ class Transaction:
         known = remembered.get((workspace, tool))
         if known is None:
             found = self._connection.fetch("usable_grants_of_tool", workspace, tool, since)
-            known = tuple(rows.grant_of(row) for row in found)
-            if len(remembered) >= Memory.TOOLS:  # agents can make up names of tools without end
+            known = tuple(rows.read_grant(row) for row in found)
+            if len(remembered) >= BatchCache.TOOLS:  # agents can make up names of tools without end
                 remembered.clear()
             remembered[workspace, tool] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
@@ -160,14 +160,14 @@ class Transaction:
         if self._freezes:
             known = self._freezes.get(workspace, known)
         if known is None:
-            known = rows.freezes_of(self._connection.fetch("freezes", workspace))
+            known = rows.read_freezes(self._connection.fetch("freezes", workspace))
             if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
                 self._memory.freezes[workspace] = known
         return known
 
     def grants_by(self, workspace: str, person: str, since: int) -> list[Grant]:
         """That they made and that were not over at this time, as this batch leaves them."""
-        found = [rows.grant_of(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
+        found = [rows.read_grant(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
         known = {grant.id: grant for grant in found}
         known |= {key[1]: grant for key, grant in self._grants.items() if key[0] == workspace}
         return [grant for grant in known.values() if grant.created_by == person and grant.revoked_at is None]
@@ -179,14 +179,14 @@ class Transaction:
             return self._users[key]
         if key not in remembered:
             found = self._connection.fetch("user", *key)
-            if len(remembered) >= Memory.PEOPLE:
+            if len(remembered) >= BatchCache.PEOPLE:
                 remembered.clear()
-            remembered[key] = rows.user_of(found[0]) if found else None
+            remembered[key] = rows.read_user(found[0]) if found else None
         return remembered[key]
 
     def answered(self, workspace: str) -> list[Approval]:
         """The pending ones that somebody did something about, as this batch leaves them."""
-        found = [rows.approval_of(row, self.terms) for row in self._connection.fetch("answered", workspace)]
+        found = [rows.read_approval(row, self.terms) for row in self._connection.fetch("answered", workspace)]
         known = {approval.id: approval for approval in found}
         known |= {key[1]: approval for key, approval in self._approvals.items() if key[0] == workspace}
         return [approval for approval in known.values() if approval.status == "pending"]
@@ -214,11 +214,11 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
-        entries = self._sealed(subject.workspace, stamped(change))
+        entries = self._sealed(subject.workspace, stamp_events(change))
         self._intern(approval.terms)
         self.keep_spec(spec)
         if self._is_new(subject.workspace, spec, subject.agent):
-            caller = caller_of(subject)
+            caller = stored_caller(subject)
             key_id = "" if caller is None else caller.credential
             self._keep_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
         self._sets["insert_approval"].append(rows.insert_values(approval))
@@ -238,8 +238,8 @@ class Transaction:
         if new is old:
             entries = self._sealed(workspace, change.events)  # a refusal changes no row
         else:
-            moved = differing(old, new)
-            entries = self._sealed(workspace, stamped(change, old, moved))
+            moved = changed_fields(old, new)
+            entries = self._sealed(workspace, stamp_events(change, old, moved))
             self._write_approval(old, new, moved)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
@@ -263,7 +263,7 @@ class Transaction:
             self.write("erase_payload", *key)
             self.write("forget_applied", *key)  # what its tool gave; it has ended, so nobody comes with this key again
         payload = Payload() if new.erased_by else self.stored(*key).payload
-        self.write("erase_doc", words_of(Stored(new, payload)), *key)
+        self.write("erase_doc", search_document(Stored(new, payload)), *key)
         back = (key[0], "search", 0)
         if back not in self._sets["step_back"]:  # what was read for the index before this is not written after it
             self.write("step_back", *back)
@@ -294,7 +294,7 @@ class Transaction:
         self.write("wake_thread", workspace, thread_id)
         self.write("ready_thread", self.moment(workspace).now, workspace, thread_id)
         self.thread_changed(workspace, thread_id)
-        self.thread_changed("", DUE)
+        self.thread_changed("", DUE_THREADS_TOPIC)
 
     def thread_changed(self, workspace: str, thread_id: str) -> None:
         self._threads[workspace].add(thread_id)
@@ -324,9 +324,9 @@ class Transaction:
         for workspace in self._moved:
             head = self._heads[workspace]
             self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
-        for name in sorted(self._sets, key=ORDER.__getitem__):
+        for name in sorted(self._sets, key=WRITE_ORDER.__getitem__):
             values = self._sets[name]
-            if self._connection.write(name, values) != len(values) and name in COMPARED:
+            if self._connection.write(name, values) != len(values) and name in COMPARE_AND_SET_WRITES:
                 raise LostRace(name)
 
     def committed(self) -> dict[str, set[str]]:
@@ -345,7 +345,7 @@ class Transaction:
         for workspace, ids in self._threads.items():
             changed.setdefault(workspace, set()).update(ids)
         if self._moved:
-            changed.setdefault("", set()).add(TOLD)
+            changed.setdefault("", set()).add(LEDGER_TOPIC)
         for key, payload in self._payloads.items():
             self._memory.keep_payload(key, self._whole_payload(key, payload))
         self._memory.heads.update(self._heads)
@@ -375,12 +375,12 @@ class Transaction:
                 self._interned.full.add(source)
         return self._noted[source]
 
-    def _whole_payload(self, key: Key, new: Payload) -> Payload | None:
+    def _whole_payload(self, key: CacheKey, new: Payload) -> Payload | None:
         """As it is stored now, if all of it was seen."""
         if key in self._born:
             return new
         known = self._memory.payloads.get(key)
-        return None if known is None else _merged(known, new)
+        return None if known is None else _merge_payloads(known, new)
 
     def moved(self) -> list[Head]:
         """Where the ledgers end that this transaction has written to."""
@@ -401,7 +401,7 @@ class Transaction:
     def _pay(self, workspace: str, approval_id: str, payload: Payload) -> None:
         key = (workspace, approval_id)
         before = self._payloads.get(key)
-        self._payloads[key] = payload if before is None else _merged(before, payload)
+        self._payloads[key] = payload if before is None else _merge_payloads(before, payload)
         if payload.args is not None:
             self._sets["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
         else:
@@ -420,8 +420,8 @@ class Transaction:
         entries: list[Entry] = []
         for event in events:
             if entries:
-                head = _head_of(entries[-1])
-            entries.append(seal(event, head, now, self._salt()))
+                head = _entry_head(entries[-1])
+            entries.append(make_entry(event, head, now, self._salt()))
         return entries
 
     def _append(self, workspace: str, entries: list[Entry]) -> None:
@@ -432,10 +432,10 @@ class Transaction:
             sets["insert_event"].append(entry[:9])
             if entry.content is not None:
                 sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
-        self._heads[workspace] = _head_of(entries[-1])
+        self._heads[workspace] = _entry_head(entries[-1])
         self._moved.add(workspace)
         if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
-            self.write("write_mark", workspace, STATED, 0)
+            self.write("write_mark", workspace, STATED_KIND, 0)
 
     def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
@@ -444,14 +444,14 @@ class Transaction:
 
     def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
-        return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
+        return known or intern_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
 
 
-def _head_of(entry: Entry) -> Head:
+def _entry_head(entry: Entry) -> Head:
     return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
 
 
-def _merged(old: Payload, new: Payload | None) -> Payload:
+def _merge_payloads(old: Payload, new: Payload | None) -> Payload:
     if new is None:
         return old
     merged = Payload._make([a if b is None else b for a, b in zip(old, new, strict=True)])

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.writer import Changed, call_soon
+from interlock.storage.engine.writer import ChangedIds, call_soon
 
 
-class Watch:
+class TaskWatch:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._event = asyncio.Event()
@@ -30,7 +30,7 @@ class Watch:
         self._event.set()
 
 
-class Bell:
+class CallbackWatch:
     """For those who have no task that waits."""
 
     __slots__ = ("loop", "wake")
@@ -40,29 +40,29 @@ class Bell:
         self.wake = ring
 
 
-class Watchers:
+class WatchRegistry:
     """Safe from any thread. An id is that of an approval or a thread; the empty one stands for all of the workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watches: dict[tuple[str, str], set[Watch | Bell]] = defaultdict(set)
+        self._watches: dict[tuple[str, str], set[TaskWatch | CallbackWatch]] = defaultdict(set)
         self._workspaces: Counter[str] = Counter()
         self.anyone = threading.Event()  # set while somebody waits
 
     @asynccontextmanager
-    async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[Watch]:
-        watch = Watch(asyncio.get_running_loop())
+    async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[TaskWatch]:
+        watch = TaskWatch(asyncio.get_running_loop())
         with self._kept((workspace, approval_id), watch):
             yield watch
 
     @contextmanager
     def listen(self, workspace: str, approval_id: str, ring: Callable[[], None]) -> Iterator[None]:
         """Calls `ring` in this event loop."""
-        with self._kept((workspace, approval_id), Bell(asyncio.get_running_loop(), ring)):
+        with self._kept((workspace, approval_id), CallbackWatch(asyncio.get_running_loop(), ring)):
             yield
 
     @contextmanager
-    def _kept(self, key: tuple[str, str], watch: Watch | Bell) -> Iterator[None]:
+    def _kept(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> Iterator[None]:
         with self._lock:
             self._watches[key].add(watch)
             self._count(key[0], 1)
@@ -71,7 +71,7 @@ class Watchers:
         finally:
             self._forget(key, watch)
 
-    def _forget(self, key: tuple[str, str], watch: Watch | Bell) -> None:
+    def _forget(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> None:
         with self._lock:
             self._watches[key].discard(watch)
             if not self._watches[key]:
@@ -93,35 +93,35 @@ class Watchers:
         else:
             self.anyone.clear()
 
-    def announce(self, changed: Changed) -> None:
+    def announce(self, changed: ChangedIds) -> None:
         if not self._watches:
             return
         with self._lock:
-            woken = [watch for key in _keys(changed) for watch in self._watches.get(key, ())]
-        by_loop: dict[asyncio.AbstractEventLoop, list[Watch | Bell]] = defaultdict(list)
+            woken = [watch for key in _watch_keys(changed) for watch in self._watches.get(key, ())]
+        by_loop: dict[asyncio.AbstractEventLoop, list[TaskWatch | CallbackWatch]] = defaultdict(list)
         for watch in woken:
             by_loop[watch.loop].append(watch)
         for loop, watches in by_loop.items():
             call_soon(loop, _wake_all, watches)
 
 
-def _keys(changed: Changed) -> Iterable[tuple[str, str]]:
+def _watch_keys(changed: ChangedIds) -> Iterable[tuple[str, str]]:
     for workspace, approval_ids in changed.items():
         yield workspace, ""
         for approval_id in approval_ids:
             yield workspace, approval_id
 
 
-def _wake_all(watches: list[Watch | Bell]) -> None:
+def _wake_all(watches: list[TaskWatch | CallbackWatch]) -> None:
     for watch in watches:
         watch.wake()
 
 
-MOST = 1000  # events in one look
+MAX_EVENTS = 1000  # events in one look
 
 
-class News:
-    def __init__(self, fetch: Callable[..., list[Row]], watchers: Watchers) -> None:
+class ChangeReader:
+    def __init__(self, fetch: Callable[..., list[Row]], watchers: WatchRegistry) -> None:
         self._fetch = fetch
         self._watchers = watchers
         self._seen: dict[str, int] = {}
@@ -129,19 +129,19 @@ class News:
     def look(self) -> bool:
         """Wakes whoever waits for what changed; True if there is more to look at."""
         news = {name: self._of(name) for name in self._watchers.workspaces()}
-        self._watchers.announce({name: _about(found) for name, found in news.items() if found})
-        return any(len(found) == MOST for found in news.values())
+        self._watchers.announce({name: _changed_ids(found) for name, found in news.items() if found})
+        return any(len(found) == MAX_EVENTS for found in news.values())
 
     def _of(self, workspace: str) -> list[Row]:
         found = self._fetch("head", workspace)
         newest = found[0][1] if found else 0
-        last = self._seen.get(workspace, max(0, newest - MOST))
+        last = self._seen.get(workspace, max(0, newest - MAX_EVENTS))
         news = self._fetch("changed_since", workspace, last) if newest > last else []
         self._seen[workspace] = news[-1][1] if news else max(newest, last)
         return news
 
 
-def _about(found: list[Row]) -> set[str]:
+def _changed_ids(found: list[Row]) -> set[str]:
     """The approvals and the threads that the entries are about."""
     approvals = {row[2] for row in found if row[2]}
     return approvals | {json.loads(row[3])["thread_id"] for row in found if row[3]}

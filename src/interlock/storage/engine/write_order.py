@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The order of the sets in a transaction: rows before what is updated or erased in them, the head last.
-NAMES = (
+WRITE_NAMES = (
     "insert_workspace",
     "insert_terms",
     "insert_spec",
@@ -80,5 +80,5 @@ NAMES = (
     "write_tally",
     "write_head",
 )
-ORDER = {name: place for place, name in enumerate(NAMES)}
-COMPARED = frozenset({"update_approval", "advance_approval", "erase_approval"})
+WRITE_ORDER = {name: place for place, name in enumerate(WRITE_NAMES)}
+COMPARE_AND_SET_WRITES = frozenset({"update_approval", "advance_approval", "erase_approval"})

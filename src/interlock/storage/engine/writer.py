@@ -12,16 +12,16 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from interlock.core.errors import Error, StoreUnavailable
-from interlock.storage.engine.metrics import Tally
+from interlock.storage.engine.metrics import WriterStats
 from interlock.storage.engine.transaction import Transaction
 
-MOST = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
-FEW = 2  # items that an event loop writes by itself
+MAX_BATCH = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
+MAX_INLINE_BATCH = 2  # items that an event loop writes by itself
 
-Read = tuple[str, ...]  # a named query and its values
+NamedRead = tuple[str, ...]  # a named query and its values
 
 
-class Work(NamedTuple):
+class BatchItem(NamedTuple):
     """`run` is done inside a transaction that has locked the workspace's ledger head.
 
     `reads` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
@@ -30,15 +30,17 @@ class Work(NamedTuple):
 
     run: Callable[[Transaction], object]
     workspace: str
-    reads: tuple[Read, ...] = ()
+    reads: tuple[NamedRead, ...] = ()
     brief: bool = True
 
 
 AnyFuture = asyncio.Future[object] | Future[object]
-Changed = dict[str, set[str]]
-Done = tuple[list[object], Changed]
-Commit = Callable[[list[Work]], Done]  # one transaction; an item's error is its result, what breaks the batch is raised
-CommitNow = Callable[[list[Work]], Done | None]  # None: not without waiting, and then nothing was done
+ChangedIds = dict[str, set[str]]
+BatchResult = tuple[list[object], ChangedIds]
+CommitBatch = Callable[
+    [list[BatchItem]], BatchResult
+]  # one transaction; an item's error is its result, what breaks the batch is raised
+TryCommitBatch = Callable[[list[BatchItem]], BatchResult | None]  # None: not without waiting, and then nothing was done
 
 
 class Outage(Exception):
@@ -52,10 +54,10 @@ class Batch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
-        self.works: list[Work] = []
+        self.works: list[BatchItem] = []
         self.futures: list[AnyFuture] = []
 
-    def add(self, work: Work, future: AnyFuture) -> None:
+    def add(self, work: BatchItem, future: AnyFuture) -> None:
         self.futures.append(future)
         self.works.append(work)
 
@@ -69,7 +71,7 @@ class Batch:
     def settle(self, results: Sequence[object]) -> None:
         """In the thread of its loop."""
         for future, result in zip(self.futures, results, strict=True):
-            settle(future, result)
+            resolve_future(future, result)
 
 
 class Writer:
@@ -81,12 +83,12 @@ class Writer:
 
     def __init__(
         self,
-        commit: Commit,
-        announce: Callable[[Changed], None],
-        commit_now: CommitNow | None = None,
-        tally: Tally | None = None,
+        commit: CommitBatch,
+        announce: Callable[[ChangedIds], None],
+        commit_now: TryCommitBatch | None = None,
+        tally: WriterStats | None = None,
     ) -> None:
-        self.tally = tally or Tally()
+        self.tally = tally or WriterStats()
         self._commit = commit
         self._commit_now = commit_now
         self._announce = announce
@@ -112,9 +114,9 @@ class Writer:
         self._thread.join()
         self._turn.acquire()  # for ever: an event loop that is about to write finds it taken
 
-    async def submit(self, work: Work) -> object:
+    async def submit(self, work: BatchItem) -> object:
         if self._closed.is_set():
-            raise closed()
+            raise store_closed_error()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         batch = self._gathered.get(loop)
@@ -123,17 +125,17 @@ class Writer:
             loop.call_soon(self._hand_over, loop)
         batch.add(work, future)
         if self._closed.is_set():  # by another thread at this very moment: nobody may see to this batch any more
-            settle(future, closed())
+            resolve_future(future, store_closed_error())
         return await future
 
-    def submit_sync(self, work: Work) -> object:
+    def submit_sync(self, work: BatchItem) -> object:
         """For threads without an event loop."""
         future: Future[object] = Future()
         batch = Batch(None)
         batch.add(work, future)
         with self._lock:
             if self._closed.is_set():
-                raise closed()
+                raise store_closed_error()
             self._enqueue(batch)
         return future.result()
 
@@ -151,11 +153,11 @@ class Writer:
             if not self._closed.is_set():
                 self._enqueue(batch)
                 return
-        batch.settle([closed()] * len(batch.works))
+        batch.settle([store_closed_error()] * len(batch.works))
 
     def _written_now(self, batch: Batch) -> bool:
         now, works = self._commit_now, batch.works
-        if now is None or len(works) > FEW or not all(work.brief for work in works):
+        if now is None or len(works) > MAX_INLINE_BATCH or not all(work.brief for work in works):
             return False
         if self._queued or not self._turn.acquire(blocking=False):  # whoever came before goes first
             return False
@@ -186,7 +188,7 @@ class Writer:
                 self.tally.add(len(works))
             with self._lock:
                 self._queued -= len(batches)
-            deliver(batches, results)
+            resolve_batches(batches, results)
             self._announce(changed)
 
     def _next(self) -> tuple[list[Batch], bool]:
@@ -196,7 +198,7 @@ class Writer:
         while batch is not None:
             batches.append(batch)
             size += len(batch.works)
-            if size >= MOST:
+            if size >= MAX_BATCH:
                 return batches, True
             try:
                 batch = self._queue.get_nowait()
@@ -204,7 +206,7 @@ class Writer:
                 return batches, True
         return batches, False
 
-    def _done(self, works: list[Work]) -> Done:
+    def _done(self, works: list[BatchItem]) -> BatchResult:
         try:
             return self._commit(works)
         except Outage as outage:
@@ -214,7 +216,7 @@ class Writer:
             if len(works) == 1:
                 return [error], {}
         results: list[object] = []
-        changed: Changed = defaultdict(set)
+        changed: ChangedIds = defaultdict(set)
         for work in works:  # one bad item must not fail its neighbours: replay one by one
             (result,), what = self._done([work])
             results.append(result)
@@ -223,7 +225,7 @@ class Writer:
         return results, changed
 
 
-def attempt(work: Work, transaction: Transaction) -> object:
+def run_item(work: BatchItem, transaction: Transaction) -> object:
     """An item's own error is its result: it is no reason to fail the others of its batch."""
     try:
         return work.run(transaction)
@@ -231,10 +233,10 @@ def attempt(work: Work, transaction: Transaction) -> object:
         return error
 
 
-NOTHING = Work(lambda _: None, "")  # a batch of its own for what waits beside the queue
+EMPTY_ITEM = BatchItem(lambda _: None, "")  # a batch of its own for what waits beside the queue
 
 
-def deliver(batches: Sequence[Batch], results: Sequence[object]) -> None:
+def resolve_batches(batches: Sequence[Batch], results: Sequence[object]) -> None:
     """Resolves all futures of a batch in one callback of its loop."""
     begin = 0
     for batch in batches:
@@ -251,7 +253,7 @@ def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], 
         loop.call_soon_threadsafe(callback, *args)
 
 
-def settle(future: AnyFuture, result: object) -> None:
+def resolve_future(future: AnyFuture, result: object) -> None:
     if future.done():  # whoever waited has given up
         return
     if isinstance(result, Exception):
@@ -260,5 +262,5 @@ def settle(future: AnyFuture, result: object) -> None:
         future.set_result(result)
 
 
-def closed() -> StoreUnavailable:
+def store_closed_error() -> StoreUnavailable:
     return StoreUnavailable("The store is closed.")

@@ -17,27 +17,32 @@ from typing import Any
 import psycopg
 
 from interlock.core.ledger.chain import Head
-from interlock.runtime.faults import Point
-from interlock.storage.engine.cache import Interned, Memory
-from interlock.storage.engine.read_counts import Counted, Counts, write_counts
+from interlock.runtime.faults import FaultPoint
+from interlock.storage.engine.cache import BatchCache, Interned
+from interlock.storage.engine.read_counts import ReadCounter, UnwrittenCounts, write_counts
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Changed, Read, Work, attempt
-from interlock.storage.postgres.batch_session import Remembered, Session, Statements
-from interlock.storage.postgres.bulk import array, placeholders
-from interlock.storage.postgres.clock import Estimate
-from interlock.storage.postgres.connection import LOST, Link, is_lost, persist
-from interlock.storage.postgres.pipeline import Answer, Pipe
+from interlock.storage.engine.writer import BatchItem, ChangedIds, NamedRead, run_item
+from interlock.storage.postgres.batch_session import BatchSession, CachedSession, Statements
+from interlock.storage.postgres.bulk import array_literal, placeholders
+from interlock.storage.postgres.clock import AdjustableClock
+from interlock.storage.postgres.connection import (
+    CONNECTION_ERRORS,
+    PostgresConnection,
+    is_connection_lost,
+    retry_on_lost_connection,
+)
+from interlock.storage.postgres.pipeline import Pipeline, PipelineResult
 
-REMEMBERED = 4096  # approvals kept between batches
-BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
-TRUSTED = 200  # milliseconds that the clock of this process may be behind: a large batch takes as long
+MAX_CACHED_APPROVALS = 4096  # approvals kept between batches
+BUSY_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
+MAX_CLOCK_LAG = 200  # milliseconds that the clock of this process may be behind: a large batch takes as long
 
 # The clock is read when a row is locked, so the newest reading comes after all locks.
 _LOCK = placeholders(
     "with locked as materialized (select workspace, seq, link, at from heads where workspace = any(?::text[]) "
     "order by workspace for update) select workspace, seq, link, at, interlock_now() from locked"
 )
-_LOCK_AS_LEFT = placeholders(
+_LOCK_IF_UNCHANGED = placeholders(
     "with locked as materialized (select workspace, seq, link from heads where workspace = any(?::text[]) "
     "order by workspace for update), left_at as (select * from unnest(?::text[], ?::bigint[], ?::text[]) "
     "as l(workspace, seq, link)) select case when count(*) = cardinality(?::text[]) "
@@ -50,17 +55,24 @@ _MAKE_HEADS = placeholders(
 
 
 @dataclass
-class InDoubt:
+class InDoubtCommit:
     """A batch whose commit was sent and not answered: perhaps it stands, and the ledger says so."""
 
     results: list[object]
     transaction: Transaction
 
 
-class Batches:
+class BatchRunner:
     """For the writer's thread alone."""
 
-    def __init__(self, link: Link, interned: Interned, counts: Counts, clock: Estimate, point: Point | None) -> None:
+    def __init__(
+        self,
+        link: PostgresConnection,
+        interned: Interned,
+        counts: ReadCounter,
+        clock: AdjustableClock,
+        point: FaultPoint | None,
+    ) -> None:
         self.statements: Statements
         self.wrap: Callable[[Any], Any] = lambda pipe: pipe
         self._link = link
@@ -68,27 +80,27 @@ class Batches:
         self._counts = counts
         self._clock = clock
         self._point = point
-        self._memory = Memory()
+        self._memory = BatchCache()
         self._alone = False  # nobody else wrote to the ledgers of the last batch
-        self._pipe: Pipe | None = None
-        self._doubt: InDoubt | None = None
+        self._pipe: Pipeline | None = None
+        self._doubt: InDoubtCommit | None = None
 
-    def commit(self, batch: list[Work], stopping: threading.Event) -> tuple[list[object], Changed]:
+    def commit(self, batch: list[BatchItem], stopping: threading.Event) -> tuple[list[object], ChangedIds]:
         self._doubt = None
-        once = partial(persist, partial(self._transact, batch), self._link, stopping)
+        once = partial(retry_on_lost_connection, partial(self._transact, batch), self._link, stopping)
         try:
             return once()
         except psycopg.errors.SerializationFailure:
             return once()  # what was remembered was old, and is forgotten: once more, from the rows
 
-    def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
+    def _transact(self, batch: list[BatchItem]) -> tuple[list[object], ChangedIds]:
         """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
         pipe = self._link.pipe()
         if pipe is not self._pipe:  # a server that took over may lack what the old one had
             self._pipe = pipe
             self._interned.clear()
             self._forget()
-        session = Session(self.wrap(pipe), self.statements, self._point)
+        session = BatchSession(self.wrap(pipe), self.statements, self._point)
         counted = self._counts.take()
         try:
             done = self._at_once(session, batch, counted) if self._doubt is None else None
@@ -100,7 +112,9 @@ class Batches:
 
     # One round trip
 
-    def _at_once(self, session: Session, batch: list[Work], counted: Counted) -> tuple[list[object], Changed] | None:
+    def _at_once(
+        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts
+    ) -> tuple[list[object], ChangedIds] | None:
         """None if it could not be done so; then nothing was sent, or the server threw it away."""
         heads = self._left(batch)
         now = max([self._clock.past(), *(head.at for head in heads)]) if heads else 0
@@ -109,7 +123,9 @@ class Batches:
         try:
             results, transaction, locked = self._hopeful(session, batch, counted, heads, now)
         except Exception as error:
-            if isinstance(error, BUSY) or (isinstance(error, LOST) and is_lost(error, self._link)):
+            if isinstance(error, BUSY_ERRORS) or (
+                isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._link)
+            ):
                 raise
             self._forget()
             session.end()
@@ -118,32 +134,32 @@ class Batches:
         return results, transaction.committed()
 
     def _hopeful(
-        self, session: Session, batch: list[Work], counted: Counted, heads: list[Head], now: int
-    ) -> tuple[list[object], Transaction, Answer]:
-        remembered = Remembered(self._memory)
+        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts, heads: list[Head], now: int
+    ) -> tuple[list[object], Transaction, PipelineResult]:
+        remembered = CachedSession(self._memory)
         transaction = Transaction(remembered, now, self._interned, self._memory)
-        results = [attempt(work, transaction) for work in batch]
+        results = [run_item(work, transaction) for work in batch]
         write_counts(counted, transaction)
-        before = min([now + TRUSTED, *(mark for mark in self._deadlines(batch) if mark > now)])
+        before = min([now + MAX_CLOCK_LAG, *(mark for mark in self._deadlines(batch) if mark > now)])
         session.begin(self._link)
-        names, seqs, links = (array(column) for column in zip(*(head[:3] for head in heads), strict=True))
-        locked = session.send(_LOCK_AS_LEFT, (names, names, seqs, links, names, now, before))
+        names, seqs, links = (array_literal(column) for column in zip(*(head[:3] for head in heads), strict=True))
+        locked = session.send(_LOCK_IF_UNCHANGED, (names, names, seqs, links, names, now, before))
         remembered.check(session)
         remembered.session = session
         transaction.flush()
         self._finish(session, results, transaction)
         return results, transaction, locked
 
-    def _left(self, batch: list[Work]) -> list[Head]:
+    def _left(self, batch: list[BatchItem]) -> list[Head]:
         """Where this process left the ledgers of a batch, if it remembers all that the batch looks up."""
         memory = self._memory
-        if not self._alone or not all(map(self._known, _distinct(batch))):
+        if not self._alone or not all(map(self._known, _distinct_reads(batch))):
             return []
         workspaces = sorted({work.workspace for work in batch if work.workspace})
         heads = [memory.heads[workspace] for workspace in workspaces if workspace in memory.heads]
         return heads if len(heads) == len(workspaces) else []
 
-    def _known(self, read: Read) -> bool:
+    def _known(self, read: NamedRead) -> bool:
         name, key = read[0], read[1:]
         if name == "approval":
             return key in self._memory.approvals
@@ -153,9 +169,9 @@ class Batches:
             return key in self._memory.users
         return name == "stored" and key in self._memory.approvals and key in self._memory.payloads
 
-    def _deadlines(self, batch: list[Work]) -> Iterator[int]:
+    def _deadlines(self, batch: list[BatchItem]) -> Iterator[int]:
         """The moments at which a step would have come to something else."""
-        for read in _distinct(batch):
+        for read in _distinct_reads(batch):
             if read[0] in ("freezes", "user"):
                 continue
             approval = self._memory.approvals[read[1], read[2]]
@@ -165,38 +181,40 @@ class Batches:
 
     # Two round trips
 
-    def _step_by_step(self, session: Session, batch: list[Work], counted: Counted) -> tuple[list[object], Changed]:
+    def _step_by_step(
+        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts
+    ) -> tuple[list[object], ChangedIds]:
         workspaces = sorted({work.workspace for work in batch if work.workspace})
-        now = self._lock(session, workspaces, _distinct(batch))
+        now = self._lock(session, workspaces, _distinct_reads(batch))
         if self._doubt is not None and self._stands(session, self._doubt):
             session.end()
             return self._doubt.results, self._doubt.transaction.committed()
         transaction = Transaction(session, now, self._interned, self._memory)
-        results = [attempt(work, transaction) for work in batch]
+        results = [run_item(work, transaction) for work in batch]
         write_counts(counted, transaction)
         transaction.flush()
         self._finish(session, results, transaction)
         return results, transaction.committed()
 
-    def _lock(self, session: Session, workspaces: list[str], reads: list[Read]) -> int:
+    def _lock(self, session: BatchSession, workspaces: list[str], reads: list[NamedRead]) -> int:
         """Gives the time at which the last lock was there; from then on nobody else changes these workspaces."""
         while True:
             session.begin(self._link)
-            answer = session.send(_LOCK, (array(workspaces),))
+            answer = session.send(_LOCK, (array_literal(workspaces),))
             lookups = session.look_up(self._unknown(reads))
             session.sync()
             locked = answer.rows()
             if len(locked) == len(workspaces):
                 break
             session.end()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
-            session.ask(_MAKE_HEADS, (Head("").link, array(workspaces)))
+            session.ask(_MAKE_HEADS, (Head("").link, array_literal(workspaces)))
         session.remember(lookups)
         self._agree(session, [Head(*row[:4]) for row in locked], reads)
         now = max((int(row[4]) for row in locked), default=self._clock())
         self._clock.set(now)
         return now
 
-    def _unknown(self, reads: list[Read]) -> list[Read]:
+    def _unknown(self, reads: list[NamedRead]) -> list[NamedRead]:
         """What need not be read again if nobody else wrote meanwhile. Payloads are always read: they are what runs."""
         known = self._memory.approvals
         wanted = []
@@ -211,7 +229,7 @@ class Batches:
                 wanted.append(("payload", *read[1:]))
         return wanted
 
-    def _agree(self, session: Session, heads: list[Head], reads: list[Read]) -> None:
+    def _agree(self, session: BatchSession, heads: list[Head], reads: list[NamedRead]) -> None:
         """A ledger that moved since this process wrote to it: others were here, and what is remembered may be old."""
         memory = self._memory
         self._alone = all(memory.heads.get(head.workspace, head) == head for head in heads)
@@ -222,28 +240,28 @@ class Batches:
             lookups = session.look_up(missing)
             session.sync()
             session.remember(lookups)
-        elif len(memory.approvals) > REMEMBERED:
+        elif len(memory.approvals) > MAX_CACHED_APPROVALS:
             memory.forget()
         memory.heads.update((head.workspace, head) for head in heads)
 
     # The end of a batch
 
-    def _finish(self, session: Session, results: list[object], transaction: Transaction) -> None:
+    def _finish(self, session: BatchSession, results: list[object], transaction: Transaction) -> None:
         session.send("commit")
-        self._doubt = InDoubt(results, transaction)
+        self._doubt = InDoubtCommit(results, transaction)
         session.sync()
         self._doubt = None
 
-    def _stands(self, session: Session, doubt: InDoubt) -> bool:
+    def _stands(self, session: BatchSession, doubt: InDoubtCommit) -> bool:
         """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
         for head in doubt.transaction.moved():
             found = session.fetch("link", head.workspace, head.seq)
             return bool(found) and found[0][0] == head.link
         return False  # it moved no ledger: to do it again is to do it once
 
-    def _roll_back(self, session: Session, error: BaseException) -> None:
+    def _roll_back(self, session: BatchSession, error: BaseException) -> None:
         self._forget()
-        if not (isinstance(error, LOST) and is_lost(error, self._link)):
+        if not (isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._link)):
             self._doubt = None  # the server said no: nothing was committed
             try:
                 session.end()
@@ -255,6 +273,6 @@ class Batches:
         self._alone = False
 
 
-def _distinct(batch: list[Work]) -> list[Read]:
+def _distinct_reads(batch: list[BatchItem]) -> list[NamedRead]:
     """What a batch looks up: each once, though most of its items ask for the freezes."""
     return list(dict.fromkeys(chain.from_iterable([work.reads for work in batch])))

@@ -13,7 +13,7 @@ from typing import cast
 
 import psycopg
 
-Types = Mapping[tuple[str, str], str]  # (table, column) → type
+ColumnTypes = Mapping[tuple[str, str], str]  # (table, column) → type
 
 _INSERT = re.compile(r"insert into (\w+)\s*\((.*?)\)\s*values\s*\(.*?\)\s*(.*)", re.DOTALL)
 _UPDATE = re.compile(r"update (\w+) set\s+(.*?)\s+where\s+(.*)", re.DOTALL)
@@ -24,7 +24,7 @@ _CONFLICT = re.compile(r"on conflict \((.*?)\) do update")
 
 
 @dataclass(frozen=True, slots=True)
-class SetWrite:
+class BulkWrite:
     """One statement for a whole set; `key` are the places of the values that say which row is meant.
 
     `compared`: the last value is the version that was read. It is not sent: the database itself refuses an update
@@ -53,10 +53,10 @@ class SetWrite:
 
 def placeholders(statement: str) -> str:
     numbers = count(1)
-    return re.sub(r"\?", lambda _: f"${next(numbers)}", _by_key(statement))
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", _force_primary_key(statement))
 
 
-def _by_key(statement: str) -> str:
+def _force_primary_key(statement: str) -> str:
     """Looks for an approval by its own key only: `workspace || ''` fits no index that begins with the workspace.
 
     On a table that was never analysed the planner takes those for as good, keeps the plan, and each look-up then
@@ -69,7 +69,7 @@ def _by_key(statement: str) -> str:
     return re.sub(r"\ba\.workspace = (\S+) and a\.(id|run_id) = ", r"a.workspace || '' = \1 and a.\2 = ", statement)
 
 
-def set_read(statement: str) -> str:
+def bulk_read(statement: str) -> str:
     """The same look-up for many keys; each row begins with the number of its key, counted from 1."""
     numbers = count(1)
     inner = re.sub(r"\?", lambda _: f"k.c{next(numbers)}", statement)
@@ -81,18 +81,18 @@ def set_read(statement: str) -> str:
     )
 
 
-def set_write(statement: str, types: Types) -> SetWrite:
+def bulk_write(statement: str, types: ColumnTypes) -> BulkWrite:
     compared = statement.endswith(_VERSION)
     plain = statement.removesuffix(_VERSION)
     for pattern, make in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
         match = pattern.fullmatch(plain)
         if match:
             text, key = make(match, types)
-            return SetWrite(placeholders(text), placeholders(plain), key, compared)
+            return BulkWrite(placeholders(text), placeholders(plain), key, compared)
     raise ValueError(f"There is no set for: {statement}")
 
 
-def array(values: Sequence[object]) -> str:
+def array_literal(values: Sequence[object]) -> str:
     """A PostgreSQL array as text. Whole columns are quoted at once: that is most of what a batch has to encode."""
     kinds = set(map(type, values))
     if kinds == {str}:
@@ -104,13 +104,13 @@ def array(values: Sequence[object]) -> str:
         return '{"' + joined.replace("\0", '","') + '"}'
     if kinds == {int}:
         return "{" + ",".join(map(str, values)) + "}"
-    return "{" + ",".join([_element(value) for value in values]) + "}"
+    return "{" + ",".join([_array_element(value) for value in values]) + "}"
 
 
-def _element(value: object) -> str:
+def _array_element(value: object) -> str:
     match value:
         case str():
-            return array((value,))[1:-1]
+            return array_literal((value,))[1:-1]
         case int():
             return str(value)
         case None:
@@ -121,7 +121,7 @@ def _element(value: object) -> str:
             raise TypeError(f"{type(value).__name__} is not kept in a database.")
 
 
-def _insert(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+def _insert(match: re.Match[str], types: ColumnTypes) -> tuple[str, tuple[int, ...]]:
     table, listed, tail = match.groups()
     columns = [column.strip() for column in listed.split(",")]
     arrays = ", ".join(f"?::{types[table, column]}[]" for column in columns)
@@ -131,7 +131,7 @@ def _insert(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     return text.strip(), tuple(columns.index(key) for key in keys)
 
 
-def _update(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+def _update(match: re.Match[str], types: ColumnTypes) -> tuple[str, tuple[int, ...]]:
     table, assigned, where = match.groups()
     columns = _EQUALS.findall(assigned)
     keys = _EQUALS.findall(where)
@@ -145,7 +145,7 @@ def _update(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     return text, tuple(range(first, first + len(keys)))
 
 
-def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+def _delete(match: re.Match[str], types: ColumnTypes) -> tuple[str, tuple[int, ...]]:
     table, where = match.groups()
     keys = _EQUALS.findall(where)
     names = iter(range(len(keys)))

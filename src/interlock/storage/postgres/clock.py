@@ -8,7 +8,7 @@ from typing import Protocol
 from interlock.core.ports import Clock
 
 
-class Estimate(Protocol):
+class AdjustableClock(Protocol):
     def __call__(self) -> int: ...
 
     def past(self) -> int:
@@ -31,7 +31,7 @@ class ServerClock:
         self._ahead = now - time.monotonic() * 1000
 
 
-class GivenClock:
+class InjectedClock:
     """For tests, which set the server's clock to their own."""
 
     def __init__(self, clock: Clock) -> None:

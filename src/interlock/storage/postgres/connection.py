@@ -14,11 +14,11 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
-from interlock.runtime.faults import Point, around
-from interlock.storage.postgres.pipeline import Pipe
+from interlock.runtime.faults import FaultPoint, with_fault_points
+from interlock.storage.postgres.pipeline import Pipeline
 
-PATIENCE = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
-DEFAULTS: Mapping[str, str] = {
+RETRY_TIMEOUT = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
+CONNINFO_DEFAULTS: Mapping[str, str] = {
     "application_name": "interlock",
     "connect_timeout": "5",
     "keepalives_idle": "10",
@@ -26,36 +26,36 @@ DEFAULTS: Mapping[str, str] = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",  # milliseconds; a cut cable must not hold a batch for minutes
 }
-LOST = (
+CONNECTION_ERRORS = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     errors.ReadOnlySqlTransaction,  # these three are no operational errors to the driver
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
 )
-TRANSACTION_TIMEOUT = 170_000  # the first version of the server that has one
+MIN_TRANSACTION_TIMEOUT_VERSION = 170_000  # the first version of the server that has one
 T = TypeVar("T")
 
 
-class Link:
+class PostgresConnection:
     """For one thread at a time. `settings` hold for the connection; behind a pooler they go into each transaction."""
 
-    def __init__(self, url: str, settings: Mapping[str, str], point: Point | None = None) -> None:
-        self._connected = around(point, "connect", self._connect)
-        self._conninfo = conninfo_of(url)
+    def __init__(self, url: str, settings: Mapping[str, str], point: FaultPoint | None = None) -> None:
+        self._connected = with_fault_points(point, "connect", self._connect)
+        self._conninfo = complete_conninfo(url)
         self.settings = settings
         self.pooled = False
         self._connection: psycopg.Connection[Any] | None = None
-        self._pipe: Pipe | None = None
+        self._pipe: Pipeline | None = None
 
-    def pipe(self) -> Pipe:
+    def pipe(self) -> Pipeline:
         """The same connection, from then on for nothing but pipelines."""
         if self._pipe is None or self._connection is None or self._connection.closed:
             connection = self.get()
-            self._pipe = Pipe(connection, prepare=not self.pooled)
+            self._pipe = Pipeline(connection, prepare=not self.pooled)
         return self._pipe
 
-    def set_up(self, pipe: Pipe) -> None:
+    def set_up(self, pipe: Pipeline) -> None:
         """Inside a transaction, where settings cannot last longer."""
         for name, value in self.settings.items():
             pipe.send("select set_config($1, $2, true)", (name, value))
@@ -76,7 +76,7 @@ class Link:
         row = connection.execute("select pg_backend_pid()").fetchone()
         # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
         self.pooled = row is None or row[0] != connection.info.backend_pid
-        if connection.info.server_version < TRANSACTION_TIMEOUT:
+        if connection.info.server_version < MIN_TRANSACTION_TIMEOUT_VERSION:
             self.settings = {name: value for name, value in self.settings.items() if name != "transaction_timeout"}
         connection.prepare_threshold = None
         if not self.pooled:
@@ -85,23 +85,25 @@ class Link:
         return connection
 
 
-def conninfo_of(url: str) -> str:
+def complete_conninfo(url: str) -> str:
     """The address, with a default for whatever it leaves open."""
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise Misconfigured(f"The database address is not one that PostgreSQL understands: {error}") from None
-    return make_conninfo(url, client_encoding="utf8", **{k: v for k, v in DEFAULTS.items() if k not in given})
+    return make_conninfo(url, client_encoding="utf8", **{k: v for k, v in CONNINFO_DEFAULTS.items() if k not in given})
 
 
-def persist(attempt: Callable[[], T], link: Link, stopping: threading.Event, patience: float = PATIENCE) -> T:
+def retry_on_lost_connection(
+    attempt: Callable[[], T], link: PostgresConnection, stopping: threading.Event, patience: float = RETRY_TIMEOUT
+) -> T:
     """Tries again when the connection was lost, with growing pauses, until patience or the program ends."""
     until, pause = time.monotonic() + patience, 0.02
     while True:
         try:
             return attempt()
-        except LOST as error:
-            if not is_lost(error, link):
+        except CONNECTION_ERRORS as error:
+            if not is_connection_lost(error, link):
                 raise
             link.drop()
             if time.monotonic() + pause > until or stopping.wait(pause):
@@ -109,11 +111,11 @@ def persist(attempt: Callable[[], T], link: Link, stopping: threading.Event, pat
             pause = min(pause * 2, 1.0)
 
 
-def is_lost(error: psycopg.Error, link: Link) -> bool:
+def is_connection_lost(error: psycopg.Error, link: PostgresConnection) -> bool:
     """Whether nobody is there any more, as opposed to a server that says no."""
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
         return True
-    if _REFUSED.search(str(error)):
+    if _REFUSAL.search(str(error)):
         return False
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.IdleInTransactionSessionTimeout):
         return True  # the old primary after a fail-over; or this process was stopped for too long
@@ -127,30 +129,30 @@ def is_lost(error: psycopg.Error, link: Link) -> bool:
 
 def is_outage(error: psycopg.Error) -> bool:
     """Whether it has nothing to do with what was asked for: it is the same for whoever else asks now."""
-    return isinstance(error, LOST) and (error.sqlstate is None or error.sqlstate.startswith(_OUTAGES))
+    return isinstance(error, CONNECTION_ERRORS) and (error.sqlstate is None or error.sqlstate.startswith(_OUTAGE_CODES))
 
 
 # Connections; shutting down; no connection left; a lock that was not got; read-only; stopped for too long.
-_OUTAGES = ("08", "57P", "53300", "55P03", "25006", "25P03")
+_OUTAGE_CODES = ("08", "57P", "53300", "55P03", "25006", "25P03")
 
 # While connecting there is only the server's sentence to go by.
-_REFUSED = re.compile(
+_REFUSAL = re.compile(
     "does not exist|authentication failed|no pg_hba.conf entry|no password supplied|permission denied"
 )
 
 
 @contextmanager
-def translated(name: str) -> Iterator[None]:
+def translate_errors(name: str) -> Iterator[None]:
     """Driver errors become one clear sentence each."""
     try:
         yield
     except psycopg.Error as error:
-        raise unavailable(error, name) from error
+        raise to_store_error(error, name) from error
     except UnicodeEncodeError:
         raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
 
 
-_SENTENCES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
+_ERROR_MESSAGES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.LockNotAvailable, errors.QueryCanceled),
         "The database {name} is busy: another program held what was needed for too long. Try again.",
@@ -169,25 +171,25 @@ _SENTENCES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
 )
 
 
-def unavailable(error: psycopg.Error, name: str) -> Error:
-    reason = _reason(error)
+def to_store_error(error: psycopg.Error, name: str) -> Error:
+    reason = _error_reason(error)
     if isinstance(error, errors.SerializationFailure):
         return Stale("The approval changed meanwhile. Look again; nothing was written.")
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
         return InvalidRequest("A text holds the character NUL, which cannot be kept.")
     if "illegal transition" in reason:
         return StoreUnavailable(f"The database {name} refused an illegal transition. Nothing was changed.")
-    for kinds, sentence in _SENTENCES:
+    for kinds, sentence in _ERROR_MESSAGES:
         if isinstance(error, kinds):
             return StoreUnavailable(sentence.format(name=name, reason=reason))
-    if isinstance(error, LOST) and _REFUSED.search(str(error)):
+    if isinstance(error, CONNECTION_ERRORS) and _REFUSAL.search(str(error)):
         return StoreUnavailable(f"The database {name} does not let this program in: {reason}. Check the address.")
-    if isinstance(error, LOST):
+    if isinstance(error, CONNECTION_ERRORS):
         return StoreUnavailable(f"The database {name} cannot be reached: {reason}. Is the server running?")
     return StoreUnavailable(f"The database {name} answered: {reason}.")
 
 
-def _reason(error: psycopg.Error) -> str:
+def _error_reason(error: psycopg.Error) -> str:
     """The first line of what the server said; the rest is about places in statements."""
     text = error.diag.message_primary or str(error).strip()
     return re.sub(r"\s+", " ", text.splitlines()[0] if text else type(error).__name__).rstrip(".")

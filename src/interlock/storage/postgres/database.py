@@ -11,26 +11,32 @@ import psycopg
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.runtime.faults import Point, failing, faulty
+from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as
 from interlock.storage.engine.cache import Interned
-from interlock.storage.engine.metrics import Check, Tally
+from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import load_queries
-from interlock.storage.engine.read_counts import Counts
+from interlock.storage.engine.read_counts import ReadCounter
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.watch import Watchers
-from interlock.storage.engine.writer import NOTHING, Changed, Outage, Work, Writer
+from interlock.storage.engine.watch import WatchRegistry
+from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, ChangedIds, Outage, Writer
 from interlock.storage.postgres.batch_session import Statements
-from interlock.storage.postgres.batches import Batches
+from interlock.storage.postgres.batches import BatchRunner
 from interlock.storage.postgres.bulk import placeholders
-from interlock.storage.postgres.clock import Estimate, GivenClock, ServerClock
-from interlock.storage.postgres.connection import Link, conninfo_of, is_outage, translated, unavailable
-from interlock.storage.postgres.migrate import column_types, migrate, outstanding
+from interlock.storage.postgres.clock import AdjustableClock, InjectedClock, ServerClock
+from interlock.storage.postgres.connection import (
+    PostgresConnection,
+    complete_conninfo,
+    is_outage,
+    to_store_error,
+    translate_errors,
+)
+from interlock.storage.postgres.migrate import column_types, migrate, pending_migrations
 from interlock.storage.postgres.notifications import Listener, Notifier
-from interlock.storage.postgres.read_pool import Lane
-from interlock.storage.postgres.search import Tsvector
-from interlock.storage.tables.search import Finder
+from interlock.storage.postgres.read_pool import ReadPool
+from interlock.storage.postgres.search import TsvectorIndex
+from interlock.storage.tables.search import FullTextIndex
 
-WRITING = {
+WRITER_SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "20s",
     "idle_in_transaction_session_timeout": "5s",  # one that was stopped gives up the head before others give up
@@ -42,22 +48,27 @@ WRITING = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-READING = {"statement_timeout": "5s", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
-SLOWLY = {
+READER_SETTINGS = {
+    "statement_timeout": "5s",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+SLOW_READER_SETTINGS = {
     "statement_timeout": "60s",
     "synchronous_commit": "off",  # hints and claims may be lost; nothing else is written there
     "plan_cache_mode": "force_custom_plan",  # what is looked for decides which way is short
     "jit": "off",
 }
-QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
+FAST_QUERIES = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
     {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
     | {"pending_of_owner", "policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
     | {"key", "link_by_digest", "password", "session", "thread", "lines", "draft", "due_threads", "next_due_thread"}
 )
-QUICK_MOST = 64
-SLOW_LINKS = 3
-CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
-FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
+MAX_FAST_BATCH = 64
+SLOW_CONNECTIONS = 3
+CLAIM_LEASE = 2_000  # milliseconds that a worker has for what it took; then it is due again
+FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
 # The clock is read once, in a query of its own: compared row by row, no index would help, and all rows would be read.
 _CLAIM = placeholders(
@@ -68,25 +79,25 @@ _CLAIM = placeholders(
 
 
 class PostgresDatabase:
-    def __init__(self, url: str, clock: Clock | None = None, point: Point | None = None) -> None:
-        info = psycopg.conninfo.conninfo_to_dict(conninfo_of(url))
+    def __init__(self, url: str, clock: Clock | None = None, point: FaultPoint | None = None) -> None:
+        info = psycopg.conninfo.conninfo_to_dict(complete_conninfo(url))
         self.name = f"{info.get('dbname') or info.get('user') or 'postgres'} on {info.get('host') or 'localhost'}"
         self.interned = Interned()
-        self.finder: Finder = Tsvector()
-        self.watchers = Watchers()
-        self._server_clock: Estimate = GivenClock(clock) if clock else ServerClock()
+        self.finder: FullTextIndex = TsvectorIndex()
+        self.watchers = WatchRegistry()
+        self._server_clock: AdjustableClock = InjectedClock(clock) if clock else ServerClock()
         self.clock: Clock = self._server_clock
         self._url = url
         self._queries = load_queries()
         self._texts = {name: placeholders(text) for name, text in self._queries.items()}
-        self._counts = Counts(self.clock)
+        self._counts = ReadCounter(self.clock)
         self.count_read = self._counts.count
         self.note_tool = self._counts.note
-        self._point = failing(point, psycopg.OperationalError)
-        self._faulty = faulty(self._point, {})
-        self._link = Link(url, WRITING, self._point)
-        self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, self._point)
-        self.tally = Tally()
+        self._point = raise_faults_as(point, psycopg.OperationalError)
+        self._faulty = connection_wrapper(self._point, {})
+        self._link = PostgresConnection(url, WRITER_SETTINGS, self._point)
+        self._batches = BatchRunner(self._link, self.interned, self._counts, self._server_clock, self._point)
+        self.tally = WriterStats()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -101,9 +112,9 @@ class PostgresDatabase:
                 raise
 
     def _open(self) -> None:
-        with translated(self.name):
+        with translate_errors(self.name):
             connection = self._faulty(self._link.get())
-            left = outstanding(connection)
+            left = pending_migrations(connection)
             if left == "all":
                 migrate(connection)
             elif left:
@@ -112,13 +123,20 @@ class PostgresDatabase:
             self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
             self._link.pipe()
         point = self._point
-        quick, slow = Link(self._url, READING, point), [Link(self._url, SLOWLY, point) for _ in range(SLOW_LINKS)]
-        self._quick = Lane("reader", [quick], self.name, QUICK_MOST, point)
-        self._slow = Lane("slow-reader", slow, self.name, 1, point)
-        self._notices = Lane("notifier", [Link(self._url, SLOWLY, point)], self.name, 1, point)
+        quick, slow = (
+            PostgresConnection(self._url, READER_SETTINGS, point),
+            [PostgresConnection(self._url, SLOW_READER_SETTINGS, point) for _ in range(SLOW_CONNECTIONS)],
+        )
+        self._quick = ReadPool("reader", [quick], self.name, MAX_FAST_BATCH, point)
+        self._slow = ReadPool("slow-reader", slow, self.name, 1, point)
+        self._notices = ReadPool(
+            "notifier", [PostgresConnection(self._url, SLOW_READER_SETTINGS, point)], self.name, 1, point
+        )
         self._notifier = Notifier(self._notices)
         self._writer = Writer(self._commit, self._announce, tally=self.tally)
-        self._listener = Listener(Link(self._url, SLOWLY), self._look, self.watchers, self._notifier.origin)
+        self._listener = Listener(
+            PostgresConnection(self._url, SLOW_READER_SETTINGS), self._look, self.watchers, self._notifier.origin
+        )
         self._flusher = threading.Thread(target=self._flush_counts, name="interlock-counts", daemon=True)
         for part in (self._quick, self._slow, self._notices, self._writer, self._listener, self._flusher):
             part.start()
@@ -135,7 +153,7 @@ class PostgresDatabase:
         self._stopping.set()
         self._flusher.join()
         if self._counts:
-            self._writer.submit_sync(NOTHING)
+            self._writer.submit_sync(EMPTY_ITEM)
         self._writer.stop()
         self._listener.stop()
         self._notifier.stop()
@@ -148,9 +166,9 @@ class PostgresDatabase:
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
-        link = Link(self._url, {}, self._point)
+        link = PostgresConnection(self._url, {}, self._point)
         try:
-            with translated(self.name):
+            with translate_errors(self.name):
                 return migrate(self._faulty(link.get()))
         finally:
             link.drop()
@@ -165,7 +183,7 @@ class PostgresDatabase:
     # Reading
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
-        lane = self._quick if name in QUICK else self._slow
+        lane = self._quick if name in FAST_QUERIES else self._slow
         return await lane.fetch(self._texts[name], values)
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
@@ -176,35 +194,35 @@ class PostgresDatabase:
 
     async def due(self, now: int, limit: int) -> list[Row]:
         """Claimed for a moment, by the server's clock: several workers share what is due instead of all doing it."""
-        return await self._slow.fetch(_CLAIM, (limit, CLAIM))
+        return await self._slow.fetch(_CLAIM, (limit, CLAIM_LEASE))
 
-    async def examine(self) -> list[Check]:
+    async def examine(self) -> list[CheckResult]:
         version = (await self.fetch_text("select current_setting('server_version')", ()))[0][0]
         durable = (await self.fetch_text("select current_setting('fsync')", ()))[0][0]
-        checks = [Check("ok", "postgresql", str(version))]
+        checks = [CheckResult("ok", "postgresql", str(version))]
         if durable != "on":
-            checks.append(Check("fail", "fsync", "off", "Set fsync = on; a power cut would lose decisions."))
+            checks.append(CheckResult("fail", "fsync", "off", "Set fsync = on; a power cut would lose decisions."))
         if self._link.pooled:
             told = "between this program and the server: no notifications, so changes are looked for 40 times a second"
-            checks.append(Check("warn", "pooler", told, "Give Interlock a direct address if that matters."))
+            checks.append(CheckResult("warn", "pooler", told, "Give Interlock a direct address if that matters."))
         return checks
 
     # Writing
 
-    async def write(self, work: Work) -> Any:
+    async def write(self, work: BatchItem) -> Any:
         return await self._writer.submit(work)
 
-    def _announce(self, changed: Changed) -> None:
+    def _announce(self, changed: ChangedIds) -> None:
         self.watchers.announce(changed)
         self._notifier.tell(changed)
 
-    def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
-        with translated(self.name):
+    def _commit(self, batch: list[BatchItem]) -> tuple[list[object], ChangedIds]:
+        with translate_errors(self.name):
             try:
                 return self._batches.commit(batch, self._stopping)
             except psycopg.Error as error:
                 if is_outage(error):
-                    raise Outage(unavailable(error, self.name).message) from error
+                    raise Outage(to_store_error(error, self.name).message) from error
                 raise
 
     def _look(self, name: str, *values: object) -> list[Row]:
@@ -213,9 +231,9 @@ class PostgresDatabase:
         return found
 
     def _flush_counts(self) -> None:
-        while not self._stopping.wait(FLUSH_EVERY):
+        while not self._stopping.wait(FLUSH_INTERVAL):
             if self._counts:
                 try:
-                    self._writer.submit_sync(NOTHING)
+                    self._writer.submit_sync(EMPTY_ITEM)
                 except StoreUnavailable:
                     continue  # the counts were given back and go with the next batch

@@ -14,23 +14,23 @@ import psycopg
 
 from interlock.core.errors import Error
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.watch import News, Watchers
-from interlock.storage.engine.writer import Changed
-from interlock.storage.postgres.connection import Link, persist
-from interlock.storage.postgres.read_pool import Lane
+from interlock.storage.engine.watch import ChangeReader, WatchRegistry
+from interlock.storage.engine.writer import ChangedIds
+from interlock.storage.postgres.connection import PostgresConnection, retry_on_lost_connection
+from interlock.storage.postgres.read_pool import ReadPool
 
 Fetch = Callable[..., list[Row]]
 CHANNEL = "interlock"
-SLOWLY = 1.0  # seconds between looks when nothing is heard
-MOMENT = 0.003  # seconds between messages
-POLL = 0.025  # seconds between looks behind a pooler, where nothing can be heard
-_TELL = "select pg_notify($1, $2)"
+FALLBACK_INTERVAL = 1.0  # seconds between looks when nothing is heard
+COALESCE_DELAY = 0.003  # seconds between messages
+POOLER_POLL_INTERVAL = 0.025  # seconds between looks behind a pooler, where nothing can be heard
+_NOTIFY = "select pg_notify($1, $2)"
 
 
 class Notifier:
     """The first change is told at once; what changes within the next moment goes with one message after it."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ReadPool) -> None:
         self.origin = secrets.token_hex(8)
         self._lane = lane
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Notifier:
     def stop(self) -> None:
         self._stopping.set()
 
-    def tell(self, changed: Changed) -> None:
+    def tell(self, changed: ChangedIds) -> None:
         if not changed:
             return
         with self._lock:
@@ -52,11 +52,11 @@ class Notifier:
         self._send()
 
     def _send(self) -> None:
-        self._lane.send(_TELL, (CHANNEL, self.origin)).add_done_callback(self._sent)
+        self._lane.send(_NOTIFY, (CHANNEL, self.origin)).add_done_callback(self._sent)
 
     def _sent(self, done: Future[Any]) -> None:
         lost = done.exception() is not None  # only a hint: the others look by themselves
-        self._stopping.wait(MOMENT)  # in the lane's own thread
+        self._stopping.wait(COALESCE_DELAY)  # in the lane's own thread
         with self._lock:
             again = self._waiting and not lost
             self._busy, self._waiting = again, False
@@ -67,11 +67,11 @@ class Notifier:
 class Listener:
     """Hears of other processes' commits and wakes whoever waits here for what they changed."""
 
-    def __init__(self, link: Link, fetch: Fetch, watchers: Watchers, origin: str) -> None:
+    def __init__(self, link: PostgresConnection, fetch: Fetch, watchers: WatchRegistry, origin: str) -> None:
         self._link = link
         self._watchers = watchers
         self._origin = origin
-        self._news = News(fetch, watchers)
+        self._news = ChangeReader(fetch, watchers)
         self._stopping = threading.Event()
         self._wake = os.pipe()  # ends a wait that nothing else would end
         self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
@@ -91,9 +91,9 @@ class Listener:
     def _loop(self) -> None:
         while not self._stopping.is_set():
             try:
-                persist(self._listen, self._link, self._stopping)
+                retry_on_lost_connection(self._listen, self._link, self._stopping)
             except (psycopg.Error, Error):
-                self._stopping.wait(SLOWLY)  # a server in trouble: waiters look by themselves
+                self._stopping.wait(FALLBACK_INTERVAL)  # a server in trouble: waiters look by themselves
 
     def _listen(self) -> None:
         connection = self._link.get()
@@ -110,12 +110,12 @@ class Listener:
     def _wait(self, connection: psycopg.Connection[Any]) -> None:
         """Until another process said something, or for a while."""
         if self._link.pooled:
-            if self._watchers.anyone.wait(SLOWLY):
-                self._stopping.wait(POLL)
+            if self._watchers.anyone.wait(FALLBACK_INTERVAL):
+                self._stopping.wait(POOLER_POLL_INTERVAL)
             return
-        ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)
+        ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], FALLBACK_INTERVAL)
         while ready and not self._stopping.is_set():
             heard = list(connection.notifies(timeout=0))
             if any(message.payload != self._origin for message in heard):
                 return
-            ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)
+            ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], FALLBACK_INTERVAL)

@@ -18,8 +18,8 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from interlock.storage.engine.rows import Row
 
-MOST = 500  # statements that are kept prepared
-PATIENCE = 30_000  # milliseconds without any sign of life from the server
+MAX_PREPARED = 500  # statements that are kept prepared
+RESPONSE_TIMEOUT = 30_000  # milliseconds without any sign of life from the server
 DONE = ExecStatus.COMMAND_OK
 FAILED = ExecStatus.FATAL_ERROR
 SYNC = ExecStatus.PIPELINE_SYNC
@@ -27,7 +27,7 @@ SYNC = ExecStatus.PIPELINE_SYNC
 Loader = Callable[[bytes], Any]
 
 
-class Answer:
+class PipelineResult:
     """Filled by the next `sync`."""
 
     __slots__ = ("result",)
@@ -47,7 +47,7 @@ class Answer:
         ]
 
 
-class Pipe:
+class Pipeline:
     """For one thread. `prepare`: statements are parsed once for each connection, which a pooler would not keep."""
 
     def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool) -> None:
@@ -56,18 +56,18 @@ class Pipe:
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
         self._numbers = count()
-        self._sent: list[Answer | str] = []  # a text for a statement that was only prepared
+        self._sent: list[PipelineResult | str] = []  # a text for a statement that was only prepared
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
 
-    def send(self, text: str, values: Sequence[object] = ()) -> Answer:
+    def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
         """Values are texts, numbers, bytes or None."""
         encoded = [_encode(value) for value in values] or None
-        if self._prepare and (text in self._names or len(self._names) < MOST):
+        if self._prepare and (text in self._names or len(self._names) < MAX_PREPARED):
             self._pgconn.send_query_prepared(self._name(text), encoded)
         else:
             self._pgconn.send_query_params(text.encode(), encoded)
-        answer = Answer()
+        answer = PipelineResult()
         self._sent.append(answer)
         return answer
 
@@ -87,7 +87,7 @@ class Pipe:
             while (result := self._next()) is not None:
                 if result.status == FAILED and failed is None:
                     failed = result
-                if isinstance(answer, Answer):
+                if isinstance(answer, PipelineResult):
                     answer.result = result
                 elif result.status != DONE:
                     self._names.pop(answer, None)  # behind something that failed: it was not prepared
@@ -132,7 +132,7 @@ class Pipe:
         return self._pgconn.get_result()
 
     def _wait(self) -> list[tuple[int, int]]:
-        ready = self._poll.poll(PATIENCE)
+        ready = self._poll.poll(RESPONSE_TIMEOUT)
         if not ready:
             raise psycopg.OperationalError("the server did not answer for 30 seconds")
         return ready

@@ -13,10 +13,15 @@ from typing import Any, NamedTuple
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
-from interlock.runtime.faults import Point, around
+from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.writer import AnyFuture, call_soon, settle
-from interlock.storage.postgres.connection import Link, is_outage, persist, unavailable
+from interlock.storage.engine.writer import AnyFuture, call_soon, resolve_future
+from interlock.storage.postgres.connection import (
+    PostgresConnection,
+    is_outage,
+    retry_on_lost_connection,
+    to_store_error,
+)
 
 
 class Lookup(NamedTuple):
@@ -26,11 +31,13 @@ class Lookup(NamedTuple):
     loop: asyncio.AbstractEventLoop | None
 
 
-class Lane:
+class ReadPool:
     """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
 
-    def __init__(self, name: str, links: Sequence[Link], database: str, most: int, point: Point | None = None) -> None:
-        self._asked = around(point, f"{name} look-up", self._ask)
+    def __init__(
+        self, name: str, links: Sequence[PostgresConnection], database: str, most: int, point: FaultPoint | None = None
+    ) -> None:
+        self._asked = with_fault_points(point, f"{name} look-up", self._ask)
         self._database = database
         self._most = most
         self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
@@ -68,12 +75,12 @@ class Lane:
         self._queue.put(Lookup(text, values, future, None))
         return future
 
-    def _loop(self, link: Link) -> None:
+    def _loop(self, link: PostgresConnection) -> None:
         running = True
         while running:
             batch, running = self._next()
             if batch:
-                _deliver(batch, self._answers(batch, link))
+                _resolve_lookups(batch, self._answers(batch, link))
 
     def _next(self) -> tuple[list[Lookup], bool]:
         batch: list[Lookup] = []
@@ -88,20 +95,20 @@ class Lane:
                 return batch, True
         return batch, False
 
-    def _answers(self, lookups: list[Lookup], link: Link) -> list[object]:
+    def _answers(self, lookups: list[Lookup], link: PostgresConnection) -> list[object]:
         try:
-            answers: list[object] = persist(lambda: self._asked(lookups, link), link, self._stopping)
+            answers: list[object] = retry_on_lost_connection(lambda: self._asked(lookups, link), link, self._stopping)
             return answers
         except psycopg.Error as error:
             if len(lookups) == 1 or is_outage(error):
-                return [unavailable(error, self._database) for _ in lookups]
+                return [to_store_error(error, self._database) for _ in lookups]
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
             link.drop()  # something may be half sent
             if len(lookups) == 1:
                 return [error]
         return [answer for each in lookups for answer in self._answers([each], link)]  # which one was it?
 
-    def _ask(self, lookups: list[Lookup], link: Link) -> list[object]:
+    def _ask(self, lookups: list[Lookup], link: PostgresConnection) -> list[object]:
         pipe = link.pipe()
         if link.pooled:  # settings hold for a transaction only
             pipe.send("begin")
@@ -113,18 +120,18 @@ class Lane:
         return [answer.rows() for answer in answers]
 
 
-def _deliver(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:
+def _resolve_lookups(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:
     """Resolves all futures of one event loop in one callback."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, object]]] = defaultdict(list)
     for lookup, answer in zip(lookups, answers, strict=True):
         if lookup.loop is None:
-            settle(lookup.future, answer)
+            resolve_future(lookup.future, answer)
         else:
             by_loop[lookup.loop].append((lookup.future, answer))
     for loop, settled in by_loop.items():
-        call_soon(loop, _settle_all, settled)
+        call_soon(loop, _resolve_futures, settled)
 
 
-def _settle_all(settled: list[tuple[AnyFuture, object]]) -> None:
+def _resolve_futures(settled: list[tuple[AnyFuture, object]]) -> None:
     for future, answer in settled:
-        settle(future, answer)
+        resolve_future(future, answer)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interlock.core.search import Wanted
+from interlock.core.search import SearchTerms
 from interlock.storage.engine.queries import Sql
-from interlock.storage.postgres.bulk import array
-from interlock.storage.tables.search import MARK, Lot, Place, Span
+from interlock.storage.postgres.bulk import array_literal
+from interlock.storage.tables.search import MARK, DocumentRange, IndexBatch, SearchDatabase
 
-WALK = (1_000, 32_768)
+SCAN_LIMITS = (1_000, 32_768)
 
 
-class Tsvector:
+class TsvectorIndex:
     """PostgreSQL. Its index gives no order, so what many documents have is found quicker by looking at the newest."""
 
-    def walk(self, wanted: Wanted) -> tuple[int, int]:
-        return WALK
+    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
+        return SCAN_LIMITS
 
-    def has(self, wanted: Wanted) -> Sql:
+    def has(self, wanted: SearchTerms) -> Sql:
         return "d.found @@ ?::tsquery", [self._expression(wanted)]
 
-    def newest(self, wanted: Wanted, span: Span, limit: int) -> Sql:
+    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         """`offset 0` keeps the planner from walking through a million documents for the sake of the order."""
         text = (
             "select d.doc, d.id from ("  # noqa: S608  a whole number
@@ -30,17 +30,17 @@ class Tsvector:
         )
         return text, [span.workspace, self._expression(wanted), span.above, span.below]
 
-    def some(self, wanted: Wanted, workspace: str, limit: int) -> Sql:
+    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
         text = f"select id from docs where workspace = ? and found @@ ?::tsquery limit {limit:d}"  # noqa: S608  a number
         return text, [workspace, self._expression(wanted)]
 
-    async def keep(self, place: Place, lot: Lot) -> bool:
+    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
         """Beside the writer: an index of words takes its time, and the head of the ledger must not be locked so long.
 
         The row of the mark is the lock. Erasing moves it too, so words that were read before are not written after.
         """
         values = [lot.workspace, MARK, lot.new, lot.old, lot.workspace, *_columns(lot.added)]
-        return bool(await place.fetch_text(_KEEP, [*values, *_columns(lot.changed), lot.workspace]))
+        return bool(await place.fetch_text(_WRITE_DOCS, [*values, *_columns(lot.changed), lot.workspace]))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """Its rank does not know which words are rare, so those come first that have the most of them."""
@@ -55,10 +55,10 @@ class Tsvector:
         either = " | ".join(queries)
         return text, [workspace, either, *queries, either]
 
-    async def purge(self, place: Place) -> None:
+    async def purge(self, place: SearchDatabase) -> None:
         """The server does it, when it vacuums."""
 
-    def _expression(self, wanted: Wanted) -> str:
+    def _expression(self, wanted: SearchTerms) -> str:
         """No word holds an apostrophe or a backslash, so nothing that people type is taken for an operator."""
         parts = [f"'{word}'" for word in wanted.words]
         if wanted.either:
@@ -69,10 +69,10 @@ class Tsvector:
 
 
 def _columns(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    return [array([pair[place] for pair in pairs]) for place in (0, 1)]
+    return [array_literal([pair[place] for pair in pairs]) for place in (0, 1)]
 
 
-_KEEP = """
+_WRITE_DOCS = """
 with moved as (
     insert into marks (workspace, name, seq) values (?, ?, ?)
     on conflict (workspace, name) do update set seq = excluded.seq where marks.seq = ?

@@ -13,14 +13,14 @@ from pathlib import Path
 from interlock.core.errors import InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.ledger.chain import Head
 from interlock.storage.migrate import APPLICATION_ID
-from interlock.storage.sqlite.database import connect, translated
+from interlock.storage.sqlite.database import connect, translate_errors
 
-PAGES = 2_000  # copied between two looks at whether to go on
-Told = Callable[[int, int], object]  # pages done, and all of them; what it raises ends the copying
+PAGES_PER_STEP = 2_000  # copied between two looks at whether to go on
+BackupProgress = Callable[[int, int], object]  # pages done, and all of them; what it raises ends the copying
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class BackupFile:
     """`heads` are the ends of its ledgers."""
 
     path: Path
@@ -28,7 +28,7 @@ class Copy:
     heads: tuple[Head, ...]
 
 
-def copy(source: Path, target: Path, told: Told) -> Copy:
+def make_backup(source: Path, target: Path, told: BackupProgress) -> BackupFile:
     """The target appears whole, checked and on disk, or not at all."""
     target = target.absolute()
     if target.exists():
@@ -39,24 +39,24 @@ def copy(source: Path, target: Path, told: Told) -> Copy:
     os.close(handle)
     part = Path(name)
     try:
-        heads = _copied(source, part, told)
+        heads = _copy_pages(source, part, told)
         _sync(part)
         part.rename(target)
         _sync(target.parent)
     finally:
         for leftover in (part, Path(f"{part}-journal")):
             leftover.unlink(missing_ok=True)
-    return Copy(target, target.stat().st_size, heads)
+    return BackupFile(target, target.stat().st_size, heads)
 
 
-def _copied(source: Path, part: Path, told: Told) -> tuple[Head, ...]:
-    with translated(source), closing(connect(source)) as origin:
+def _copy_pages(source: Path, part: Path, told: BackupProgress) -> tuple[Head, ...]:
+    with translate_errors(source), closing(connect(source)) as origin:
         origin.execute("begin")  # one moment of the database; else every write of others would start the copying over
         if origin.execute("pragma application_id").fetchall()[0][0] != APPLICATION_ID:
             raise Misconfigured(f"{source} is not a database of Interlock. Name the right one with --database.")
         origin.execute("select count(*) from heads").fetchall()
-        with translated(part), closing(sqlite3.connect(part, isolation_level=None)) as made:
-            origin.backup(made, pages=PAGES, progress=lambda _, left, total: told(total - left, total))
+        with translate_errors(part), closing(sqlite3.connect(part, isolation_level=None)) as made:
+            origin.backup(made, pages=PAGES_PER_STEP, progress=lambda _, left, total: told(total - left, total))
             made.execute("pragma journal_mode = delete")  # one file; the store turns its log on when it opens it
             found = made.execute("pragma quick_check").fetchall()
             if found != [("ok",)]:

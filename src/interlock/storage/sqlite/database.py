@@ -16,50 +16,50 @@ from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.runtime.faults import Point, around, failing, faulty
-from interlock.storage.engine.cache import Interned, Memory
-from interlock.storage.engine.metrics import Check, Tally
+from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as, with_fault_points
+from interlock.storage.engine.cache import BatchCache, Interned
+from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import load_queries
-from interlock.storage.engine.read_counts import Counts, write_counts
+from interlock.storage.engine.read_counts import ReadCounter, write_counts
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import LostRace, Transaction
-from interlock.storage.engine.watch import News, Watchers
-from interlock.storage.engine.writer import NOTHING, Done, Work, Writer, attempt
+from interlock.storage.engine.watch import ChangeReader, WatchRegistry
+from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, Writer, run_item
 from interlock.storage.migrate import migrate_sqlite
-from interlock.storage.tables.search import Finder, Fts5
+from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
-LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
-REMEMBERED = 4096  # approvals kept between batches
-OLDEST = (3, 24)  # "on conflict do update"
-PATIENCE = 10_000  # milliseconds to wait for a program that writes to the file without its lock
-QUICK = 0.005  # seconds: an event loop may be held up for so long now and then, and not twice in a row
-FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
+POLL_INTERVAL = 0.004  # seconds between looks for other processes' commits, while somebody waits
+MAX_CACHED_APPROVALS = 4096  # approvals kept between batches
+MIN_SQLITE_VERSION = (3, 24)  # "on conflict do update"
+BUSY_TIMEOUT = 10_000  # milliseconds to wait for a program that writes to the file without its lock
+MAX_INLINE_COMMIT = 0.005  # seconds: an event loop may be held up for so long now and then, and not twice in a row
+FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
 
 class SqliteDatabase:
     """Connections, locks and batches; what is asked of them is in `store.py`."""
 
-    def __init__(self, path: Path, clock: Clock, point: Point | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock, point: FaultPoint | None = None) -> None:
         self.path = path
         self.name = str(path)
         self.clock = clock
         self.applied: list[str] = []
         self.interned = Interned()
-        self.finder: Finder = Fts5()
-        self.watchers = Watchers()
-        self._point = failing(point, _injected)
-        self._flock = around(self._point, "flock", fcntl.flock)
+        self.finder: FullTextIndex = Fts5Index()
+        self.watchers = WatchRegistry()
+        self._point = raise_faults_as(point, _injected_error)
+        self._flock = with_fault_points(self._point, "flock", fcntl.flock)
         self._queries = load_queries()
-        self._faulty = faulty(self._point, {text: name for name, text in self._queries.items()})
-        self._readers = Readers(path, self._faulty)
-        self._counts = Counts(clock)
+        self._faulty = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
+        self._readers = ReaderPool(path, self._faulty)
+        self._counts = ReadCounter(clock)
         self.count_read = self._counts.count
         self.note_tool = self._counts.note
-        self._memory = Memory()
+        self._memory = BatchCache()
         self._version = -1
         self._spent = 0.0  # seconds that the last batch took for each of its items
-        self._patience = PATIENCE
-        self.tally = Tally()
+        self._patience = BUSY_TIMEOUT
+        self.tally = WriterStats()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -70,13 +70,13 @@ class SqliteDatabase:
             return
         if not self.path.parent.is_dir():
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
-        around(self._point, "create", _create)(self.path)
-        self._lock = around(self._point, "open lock", _open_lock)(self.path)
+        with_fault_points(self._point, "create", _create)(self.path)
+        self._lock = with_fault_points(self._point, "open lock", _open_lock)(self.path)
         self._connection = self._prepared()
         self._inode = os.stat(self.path).st_ino
         self._writer = Writer(self._commit, self.watchers.announce, self._commit_now, self.tally)
         self._writer.start()
-        self._lookout = Lookout(self.path, self._queries, self.watchers)
+        self._lookout = ChangePoller(self.path, self._queries, self.watchers)
         self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
         self._helper.start()
         self._opened = True
@@ -89,7 +89,7 @@ class SqliteDatabase:
         self.watchers.anyone.set()
         self._helper.join()
         if self._counts:
-            self._writer.submit_sync(NOTHING)
+            self._writer.submit_sync(EMPTY_ITEM)
         self._writer.stop()
         self._readers.close()
         self._connection.close()
@@ -105,7 +105,7 @@ class SqliteDatabase:
         self._flock(self._lock, fcntl.LOCK_EX)
         try:
             connection = self._connect()
-            with translated(self.path):
+            with translate_errors(self.path):
                 self.applied = migrate_sqlite(connection, self.clock())
         except BaseException:
             os.close(self._lock)
@@ -114,7 +114,7 @@ class SqliteDatabase:
         return connection
 
     def _connect(self) -> Any:
-        with translated(self.path):
+        with translate_errors(self.path):
             connection = self._faulty(connect(self.path))
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
@@ -143,46 +143,51 @@ class SqliteDatabase:
         try:
             found: list[Row] = self._readers.fetch(statement, values)
         except sqlite3.Error as error:
-            raise unavailable(error, self.path.name) from error
+            raise to_store_error(error, self.path.name) from error
         return found
 
-    async def examine(self) -> list[Check]:
+    async def examine(self) -> list[CheckResult]:
         version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])
         mode = str((await self.fetch_text("pragma journal_mode", ()))[0][0])
-        old = tuple(map(int, version.split(".")[:2])) < OLDEST
+        old = tuple(map(int, version.split(".")[:2])) < MIN_SQLITE_VERSION
         wal = mode == "wal"
         return [
-            Check("fail", "sqlite", version, f"Install a Python with SQLite {OLDEST[0]}.{OLDEST[1]} or newer.")
+            CheckResult(
+                "fail",
+                "sqlite",
+                version,
+                f"Install a Python with SQLite {MIN_SQLITE_VERSION[0]}.{MIN_SQLITE_VERSION[1]} or newer.",
+            )
             if old
-            else Check("ok", "sqlite", version),
-            Check("ok", "journal", "write-ahead log")
+            else CheckResult("ok", "sqlite", version),
+            CheckResult("ok", "journal", "write-ahead log")
             if wal
-            else Check("fail", "journal", f"mode {mode}", "Put it on a local disk; network folders lose writes."),
+            else CheckResult("fail", "journal", f"mode {mode}", "Put it on a local disk; network folders lose writes."),
         ]
 
     # Writing
 
-    async def write(self, work: Work) -> Any:
+    async def write(self, work: BatchItem) -> Any:
         return await self._writer.submit(work)
 
     async def due(self, now: int, limit: int) -> list[Row]:
         return await self.fetch("due", now, limit)
 
-    def _commit(self, batch: list[Work]) -> Done:
+    def _commit(self, batch: list[BatchItem]) -> BatchResult:
         """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
-        with translated(self.path):
+        with translate_errors(self.path):
             self._flock(self._lock, fcntl.LOCK_EX)
             try:
-                self._wait_for_others(PATIENCE)
+                self._wait_for_others(BUSY_TIMEOUT)
                 return self._transact(batch)
             finally:
                 self._flock(self._lock, fcntl.LOCK_UN)
 
-    def _commit_now(self, batch: list[Work]) -> Done | None:
+    def _commit_now(self, batch: list[BatchItem]) -> BatchResult | None:
         """In an event loop: only while the disk is quick, and if no other program writes."""
-        if self._spent > QUICK:
+        if self._spent > MAX_INLINE_COMMIT:
             return None
-        with translated(self.path):
+        with translate_errors(self.path):
             try:
                 self._flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -202,7 +207,7 @@ class SqliteDatabase:
             self._connection.execute(f"pragma busy_timeout = {milliseconds}")
             self._patience = milliseconds
 
-    def _transact(self, batch: list[Work]) -> Done:
+    def _transact(self, batch: list[BatchItem]) -> BatchResult:
         self.check()
         connection = self._connection
         begun = perf_counter()
@@ -210,9 +215,9 @@ class SqliteDatabase:
         try:
             connection.execute("begin immediate")
             memory = self._unchanged(connection)
-            statements = _Statements(connection, self._queries, memory)
+            statements = _CachedStatements(connection, self._queries, memory)
             transaction = Transaction(statements, self.clock(), self.interned, memory)
-            results = [attempt(work, transaction) for work in batch]
+            results = [run_item(work, transaction) for work in batch]
             write_counts(reads, transaction)
             transaction.flush()
             connection.execute("commit")
@@ -225,10 +230,10 @@ class SqliteDatabase:
             raise
         return results, transaction.committed()
 
-    def _unchanged(self, connection: Any) -> Memory:
+    def _unchanged(self, connection: Any) -> BatchCache:
         """What this process saw last still stands while no other connection has committed."""
         version = connection.execute("pragma data_version").fetchall()[0][0]
-        if version != self._version or len(self._memory.approvals) > REMEMBERED:
+        if version != self._version or len(self._memory.approvals) > MAX_CACHED_APPROVALS:
             self._memory.forget()
         self._version = version
         return self._memory
@@ -256,12 +261,12 @@ class SqliteDatabase:
         look = self._lookout
         since_flush = 0.0
         while not self._stopping.is_set():
-            waiting = self.watchers.anyone.wait(FLUSH_EVERY)
+            waiting = self.watchers.anyone.wait(FLUSH_INTERVAL)
             if waiting:
                 look.look()
-                self._stopping.wait(LOOK_EVERY)
-            since_flush += LOOK_EVERY if waiting else FLUSH_EVERY
-            if since_flush >= FLUSH_EVERY:
+                self._stopping.wait(POLL_INTERVAL)
+            since_flush += POLL_INTERVAL if waiting else FLUSH_INTERVAL
+            if since_flush >= FLUSH_INTERVAL:
                 since_flush = 0.0
                 self._flush_reads()
         look.close()
@@ -269,16 +274,16 @@ class SqliteDatabase:
     def _flush_reads(self) -> None:
         if self._counts:
             with suppress(Error):  # the counts were given back and go with the next batch
-                self._writer.submit_sync(NOTHING)
+                self._writer.submit_sync(EMPTY_ITEM)
 
 
-class Lookout:
+class ChangePoller:
     """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
 
-    def __init__(self, path: Path, queries: dict[str, str], watchers: Watchers) -> None:
+    def __init__(self, path: Path, queries: dict[str, str], watchers: WatchRegistry) -> None:
         self._connection = connect(path)
         self._queries = queries
-        self._news = News(self._fetch, watchers)
+        self._news = ChangeReader(self._fetch, watchers)
         self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
 
     def look(self) -> None:
@@ -297,7 +302,7 @@ class Lookout:
         self._connection.close()
 
 
-class Readers:
+class ReaderPool:
     """One read-only connection for each thread that reads.
 
     Whoever closes them waits for a read that is under way: SQLite itself crashes when its connection is closed there.
@@ -330,10 +335,10 @@ class Readers:
         return reader
 
 
-class _Statements:
+class _CachedStatements:
     """`memory` is what still stands: a payload that it holds need not be read again."""
 
-    def __init__(self, connection: Any, queries: dict[str, str], memory: Memory) -> None:
+    def __init__(self, connection: Any, queries: dict[str, str], memory: BatchCache) -> None:
         self._connection = connection
         self._queries = queries
         self._payloads = memory.payloads
@@ -355,7 +360,9 @@ class _Statements:
 def connect(path: Path) -> sqlite3.Connection:
     """Never makes a file: one that is gone must be missed, not replaced by an empty one."""
     address = f"file:{quote(str(path))}?mode=rw"
-    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000)
+    return sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT / 1000
+    )
 
 
 def _create(path: Path) -> None:
@@ -377,14 +384,14 @@ def _open_lock(path: Path) -> int:
         raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
 
 
-def _injected(text: str) -> sqlite3.Error:
+def _injected_error(text: str) -> sqlite3.Error:
     """As from a disk that fails."""
     error = sqlite3.OperationalError(text)
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return error
 
 
-class translated:
+class translate_errors:
     """Driver errors become one clear sentence each."""
 
     def __init__(self, path: Path) -> None:
@@ -395,12 +402,12 @@ class translated:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.Error):
-            raise unavailable(error, self._path.name) from error
+            raise to_store_error(error, self._path.name) from error
         if isinstance(error, UnicodeEncodeError):
             raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
 
 
-_SENTENCES: tuple[tuple[str, str], ...] = (
+_ERROR_MESSAGES: tuple[tuple[str, str], ...] = (
     ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
     ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
     ("disk i/o", "The disk of the database {name} fails, or files there may not grow. Look at it; nothing was lost."),
@@ -412,9 +419,9 @@ _SENTENCES: tuple[tuple[str, str], ...] = (
 )
 
 
-def unavailable(error: sqlite3.Error, name: str) -> StoreUnavailable:
+def to_store_error(error: sqlite3.Error, name: str) -> StoreUnavailable:
     text = str(error).lower()
-    for mark, sentence in _SENTENCES:
+    for mark, sentence in _ERROR_MESSAGES:
         if mark in text:
             return StoreUnavailable(sentence.format(name=name))
     return StoreUnavailable(f"The database {name} answered: {error}.")

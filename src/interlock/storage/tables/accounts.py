@@ -9,48 +9,54 @@ from typing import TypeVar, cast
 
 from interlock.core.approval.approval import Approval
 from interlock.core.grant import Grant
-from interlock.core.identity import Key, Link, Session
+from interlock.core.identity import ApiKey, OneTimeLink, UserSession
 from interlock.core.ledger.event import Change, Event
-from interlock.core.ports import Book, Trace, User
+from interlock.core.ports import AccountTransaction, Trace, User
 from interlock.storage.engine import rows
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables import approvals
-from interlock.storage.tables.records import APPLIED
+from interlock.storage.tables.records import APPLIED_RETENTION
 
 T = TypeVar("T")
-KEY = 17  # columns of a key in a row
-SESSION = 5
-DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
+KEY_COLUMN_COUNT = 17  # columns of a key in a row
+SESSION_COLUMN_COUNT = 5
+DELIVERY_RETENTION = (
+    30 * 24 * 3_600_000
+)  # milliseconds; what is about a call goes with its content, unless it was parked
 
 
 class SqlAccounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def key(self, key_id: str) -> tuple[Key, str, User | None] | None:
+    async def key(self, key_id: str) -> tuple[ApiKey, str, User | None] | None:
         """With its digest, and with whoever it belongs to."""
         found = await self._database.fetch("key", key_id)
         if not found:
             return None
-        key, digest, person = found[0][:KEY], found[0][KEY], found[0][KEY + 1 :]
-        return rows.key_of(key), digest, None if person[0] is None else rows.user_of(person)
+        key, digest, person = found[0][:KEY_COLUMN_COUNT], found[0][KEY_COLUMN_COUNT], found[0][KEY_COLUMN_COUNT + 1 :]
+        return rows.read_key(key), digest, None if person[0] is None else rows.read_user(person)
 
-    async def keys(self, workspace: str) -> Sequence[Key]:
+    async def keys(self, workspace: str) -> Sequence[ApiKey]:
         """The newest 1,000."""
-        return [rows.key_of(row) for row in await self._database.fetch("keys", workspace)]
+        return [rows.read_key(row) for row in await self._database.fetch("keys", workspace)]
 
-    async def session(self, digest: str) -> tuple[Session, User] | None:
+    async def session(self, digest: str) -> tuple[UserSession, User] | None:
         found = await self._database.fetch("session", digest)
-        return (Session(*found[0][:SESSION]), rows.user_of(found[0][SESSION:])) if found else None
+        return (
+            (UserSession(*found[0][:SESSION_COLUMN_COUNT]), rows.read_user(found[0][SESSION_COLUMN_COUNT:]))
+            if found
+            else None
+        )
 
-    async def link(self, digest: str) -> Link | None:
-        return _link(await self._database.fetch("link_by_digest", digest))
+    async def link(self, digest: str) -> OneTimeLink | None:
+        return _read_link(await self._database.fetch("link_by_digest", digest))
 
     async def users(self, workspace: str) -> Sequence[User]:
-        return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]
+        return [rows.read_user(row) for row in await self._database.fetch("users", workspace)]
 
     async def password(self, workspace: str, name: str) -> str:
         """As argon2 made it; empty if there is none, or nobody of this name."""
@@ -66,20 +72,20 @@ class SqlAccounts:
         work = approvals.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
         await self._database.write(work)
 
-    async def change(self, workspace: str, step: Callable[[Book], T], trace: Trace | None = None) -> T:
+    async def change(self, workspace: str, step: Callable[[AccountTransaction], T], trace: Trace | None = None) -> T:
         """One transaction; a step that raises has changed nothing."""
 
         def run(tx: Transaction) -> T:
             tx.alone(f"people of {workspace}")
-            book = Pages(tx, workspace, trace or {})
+            book = SqlAccountTransaction(tx, workspace, trace or {})
             result = step(book)
             book.write()
             return result
 
-        return cast(T, await self._database.write(Work(run, workspace, brief=False)))
+        return cast(T, await self._database.write(BatchItem(run, workspace, brief=False)))
 
     async def touch_key(self, workspace: str, key_id: str, at: int) -> None:
-        await self._database.write(Work(lambda tx: tx.write("touch_key", at, key_id), workspace))
+        await self._database.write(BatchItem(lambda tx: tx.write("touch_key", at, key_id), workspace))
 
     async def tidy(self, now: int, answered_before: int, limit: int) -> int:
         """Deletes at most `limit` of each: sessions and links that have ended; answers, changes, deliveries too old."""
@@ -87,8 +93,8 @@ class SqlAccounts:
             "end_session": await self._database.fetch("ended_sessions", now, limit),
             "spend_link": await self._database.fetch("ended_links", now, limit),
             "forget_answer": await self._database.fetch("ended_answers", answered_before, limit),
-            "forget_applied": await self._database.fetch("ended_applied", now - APPLIED, limit),
-            "drop_delivery": await self._database.fetch("ended_deliveries", now - DELIVERED, limit),
+            "forget_applied": await self._database.fetch("ended_applied", now - APPLIED_RETENTION, limit),
+            "drop_delivery": await self._database.fetch("ended_deliveries", now - DELIVERY_RETENTION, limit),
         }
 
         def run(tx: Transaction) -> int:
@@ -97,10 +103,10 @@ class SqlAccounts:
                     tx.write(name, *row)
             return sum(map(len, ended.values()))
 
-        return cast(int, await self._database.write(Work(run, "", brief=False))) if any(ended.values()) else 0
+        return cast(int, await self._database.write(BatchItem(run, "", brief=False))) if any(ended.values()) else 0
 
 
-class Pages:
+class SqlAccountTransaction:
     """Reads rows as they are, and keeps what is to be written until the step is through."""
 
     def __init__(self, tx: Transaction, workspace: str, trace: Trace) -> None:
@@ -127,10 +133,10 @@ class Pages:
 
     def user(self, name: str) -> User | None:
         found = self._tx.fetch("user", self._workspace, name)
-        return rows.user_of(found[0]) if found else None
+        return rows.read_user(found[0]) if found else None
 
     def users(self) -> Sequence[User]:
-        return [rows.user_of(row) for row in self._tx.fetch("users", self._workspace)]
+        return [rows.read_user(row) for row in self._tx.fetch("users", self._workspace)]
 
     def password(self, name: str) -> str:
         found = self._tx.fetch("password", self._workspace, name)
@@ -144,26 +150,26 @@ class Pages:
         found = self._tx.fetch("subject", self._workspace, name)
         return bool(found and found[0][0])
 
-    def key(self, key_id: str) -> Key | None:
+    def key(self, key_id: str) -> ApiKey | None:
         """None also for one of another workspace."""
         found = self._tx.fetch("key", key_id)
-        return rows.key_of(found[0][:KEY]) if found and found[0][1] == self._workspace else None
+        return rows.read_key(found[0][:KEY_COLUMN_COUNT]) if found and found[0][1] == self._workspace else None
 
-    def keys_of(self, person: str) -> Sequence[Key]:
-        return [rows.key_of(row) for row in self._tx.fetch("keys_of", self._workspace, person)]
+    def keys_of(self, person: str) -> Sequence[ApiKey]:
+        return [rows.read_key(row) for row in self._tx.fetch("keys_of", self._workspace, person)]
 
-    def keys_made_by(self, person: str) -> Sequence[Key]:
-        return [rows.key_of(row) for row in self._tx.fetch("keys_made_by", self._workspace, person)]
+    def keys_made_by(self, person: str) -> Sequence[ApiKey]:
+        return [rows.read_key(row) for row in self._tx.fetch("keys_made_by", self._workspace, person)]
 
-    def session(self, digest: str) -> Session | None:
+    def session(self, digest: str) -> UserSession | None:
         found = self._tx.fetch("session", digest)
-        return Session(*found[0][:SESSION]) if found and found[0][0] == self._workspace else None
+        return UserSession(*found[0][:SESSION_COLUMN_COUNT]) if found and found[0][0] == self._workspace else None
 
     def sessions_of(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("sessions_of", self._workspace, person)]
 
-    def link(self, digest: str) -> Link | None:
-        link = _link(self._tx.fetch("link_by_digest", digest))
+    def link(self, digest: str) -> OneTimeLink | None:
+        link = _read_link(self._tx.fetch("link_by_digest", digest))
         return link if link is not None and link.workspace == self._workspace else None
 
     def links_of(self, person: str) -> Sequence[str]:
@@ -199,7 +205,7 @@ class Pages:
     def set_subject(self, name: str, subject: str) -> None:
         self._writes.append(("write_subject", subject, self._workspace, name))
 
-    def add_key(self, key: Key, digest: str) -> None:
+    def add_key(self, key: ApiKey, digest: str) -> None:
         self._writes.append(("insert_key", *rows.key_values(self._workspace, key), digest))
 
     def revoke_key(self, key_id: str) -> None:
@@ -208,15 +214,15 @@ class Pages:
     def expire_key(self, key_id: str, at: int) -> None:
         self._writes.append(("expire_key", at, key_id))
 
-    def add_session(self, digest: str, session: Session) -> None:
+    def add_session(self, digest: str, session: UserSession) -> None:
         who = (self._workspace, session.person, session.via, session.created_at, session.expires_at)
         self._writes.append(("insert_session", digest, *who))
 
     def end_session(self, digest: str) -> None:
         self._writes.append(("end_session", digest))
 
-    def add_link(self, digest: str, link: Link) -> None:
-        given = (link.person, link.role, rows.teams_text(link.teams), link.created_by, link.expires_at)
+    def add_link(self, digest: str, link: OneTimeLink) -> None:
+        given = (link.person, link.role, rows.teams_json(link.teams), link.created_by, link.expires_at)
         self._writes.append(("insert_link", digest, self._workspace, *given))
 
     def spend_link(self, digest: str) -> None:
@@ -231,8 +237,8 @@ class Pages:
         return tuple(each._replace(content={**(each.content or {}), **trace}) if trace else each for each in events)
 
 
-def _link(found: list[Row]) -> Link | None:
+def _read_link(found: list[Row]) -> OneTimeLink | None:
     if not found:
         return None
     workspace, person, role, teams, created_by, expires_at = found[0]
-    return Link(workspace, person, role, frozenset(json.loads(teams)), created_by, expires_at)
+    return OneTimeLink(workspace, person, role, frozenset(json.loads(teams)), created_by, expires_at)

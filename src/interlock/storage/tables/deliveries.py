@@ -18,32 +18,34 @@ from typing import NamedTuple, Protocol, cast
 from interlock.core.approval.approval import Approval
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict, NotFound, StoreUnavailable
-from interlock.core.ledger.event import TIME, Event
+from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.notify import delivery as deliveries
-from interlock.core.notify.delivery import MINUTE, Delivery, Way, by_way
-from interlock.core.ports import IsDead
+from interlock.core.notify.delivery import MINUTE, Delivery, DeliveryTarget, group_by_target
+from interlock.core.ports import IsRunnerDead
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Read, Work
+from interlock.storage.engine.writer import BatchItem, NamedRead
 
 MARK = "deliveries"
-EVENTS = 500  # looked at for one lot
-LOT = 50  # approvals whose deliveries are worked out in one transaction
-FAR = 5_000  # entries without news, after which the mark is written all the same
-GATHER = 0.005  # seconds in which others may come through, to be recorded together
-WORKSPACES = 1_000
-SENDING = 1_000
-OURS = frozenset({"delivered", "delivery_parked", "delivery_again"})  # what deliveries themselves leave in the ledger
+EVENTS_PER_BATCH = 500  # looked at for one lot
+BATCH_SIZE = 50  # approvals whose deliveries are worked out in one transaction
+MAX_UNMARKED_ENTRIES = 5_000  # entries without news, after which the mark is written all the same
+COALESCE_DELAY = 0.005  # seconds in which others may come through, to be recorded together
+MAX_WORKSPACES = 1_000
+MAX_SENDING = 1_000
+DELIVERY_KINDS = frozenset(
+    {"delivered", "delivery_parked", "delivery_again"}
+)  # what deliveries themselves leave in the ledger
 
-TELLING = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
-Step = Callable[[Delivery, int], Delivery]
-Why = Callable[[str, str], str]  # for a workspace and a channel
-Prepared = tuple[int, object]  # for which version of the approval, and what was worked out
-Finish = tuple[Delivery, Step, Future[Delivery | None]]
+NOTIFIED_STATUSES = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
+DeliveryStep = Callable[[Delivery, int], Delivery]
+UndeliverableReason = Callable[[str, str], str]  # for a workspace and a channel
+PreparedRoute = tuple[int, object]  # for which version of the approval, and what was worked out
+PendingFinish = tuple[Delivery, DeliveryStep, Future[Delivery | None]]
 
 
-class Behind(NamedTuple):
+class RoutingBacklog(NamedTuple):
     """A workspace whose ledger has entries that nobody was told of; a mark of -1 says that nobody ever was."""
 
     workspace: str
@@ -51,16 +53,16 @@ class Behind(NamedTuple):
     head: int
 
 
-Place = tuple[int, str]  # time and id of the last one that was seen
-NEWEST: Place = (2**62, "")
+DeliveryCursor = tuple[int, str]  # time and id of the last one that was seen
+FROM_NEWEST: DeliveryCursor = (2**62, "")
 
 
-class Listed(NamedTuple):
+class DeliveryPage(NamedTuple):
     items: Sequence[Delivery]
-    next: Place | None
+    next: DeliveryCursor | None
 
 
-class Plan(Protocol):
+class DeliveryPlannerPort(Protocol):
     """Works out the deliveries of an approval: those that are new, without an id, or changed."""
 
     def wakes(self, run_id: str) -> bool:
@@ -74,14 +76,14 @@ class Plan(Protocol):
     ) -> Iterable[Delivery]: ...
 
 
-class Identity(NamedTuple):
+class ChannelIdentity(NamedTuple):
     channel: str
     outside: str
     person: str
     at: int
 
 
-class Switch(NamedTuple):
+class DisabledChannel(NamedTuple):
     """A channel of a workspace that is off, since when and why."""
 
     workspace: str
@@ -96,31 +98,31 @@ class SqlDeliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, Lock] = defaultdict(Lock)
-        self._finishing: dict[str, list[Finish]] = defaultdict(list)
+        self._finishing: dict[str, list[PendingFinish]] = defaultdict(list)
         self._passed: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
 
     # From the ledger
 
-    async def behind(self, workspaces: Collection[str]) -> Sequence[Behind]:
+    async def behind(self, workspaces: Collection[str]) -> Sequence[RoutingBacklog]:
         """Of these workspaces; the ledgers of others are left alone, since they have no channels."""
         names = f",{','.join(workspaces)},"
-        found = [Behind(*row) for row in await self._database.fetch("unrouted", names, WORKSPACES)]
+        found = [RoutingBacklog(*row) for row in await self._database.fetch("unrouted", names, MAX_WORKSPACES)]
         there = [each for each in found if each.workspace in workspaces]
         return [each for each in there if each.head > self._passed.get(each.workspace, -1)]
 
-    async def begin(self, behind: Behind) -> None:
+    async def begin(self, behind: RoutingBacklog) -> None:
         """The first time: of what happened before there was a channel, only what still waits is told."""
         first = await self._database.fetch("first_pending", behind.workspace, behind.workspace)
         start = first[0][0] - 1 if first else behind.head
 
         def run(tx: Transaction) -> None:
-            alone(tx, behind.workspace)
+            require_own_batch(tx, behind.workspace)
             if not tx.fetch("mark", behind.workspace, MARK):
                 tx.write("write_mark", behind.workspace, MARK, start)
 
         await self._write(behind.workspace, run, ("mark", behind.workspace, MARK))
 
-    async def route(self, behind: Behind, plan: Plan) -> Behind | None:
+    async def route(self, behind: RoutingBacklog, plan: DeliveryPlannerPort) -> RoutingBacklog | None:
         """Works out a lot; gives what is left, or None. Somebody else's lot that came first is as good as this one.
 
         What was decided before anybody was told of it does not matter, and costs no transaction.
@@ -128,38 +130,40 @@ class SqlDeliveries:
         workspace, mark, head = behind
         order: dict[str, None] = {}
         end = since = max(mark, self._passed.get(workspace, -1))
-        found = await self._database.fetch("told_since", workspace, since, since + EVENTS)
+        found = await self._database.fetch("told_since", workspace, since, since + EVENTS_PER_BATCH)
         for seq, approval_id, kind, status, known, run_id in found:
-            if len(order) == LOT and approval_id not in order:
+            if len(order) == BATCH_SIZE and approval_id not in order:
                 break
-            matters = known or status in TELLING or (run_id and plan.wakes(run_id))
-            order.update({approval_id: None} if kind not in OURS and matters else {})
+            matters = known or status in NOTIFIED_STATUSES or (run_id and plan.wakes(run_id))
+            order.update({approval_id: None} if kind not in DELIVERY_KINDS and matters else {})
             end = seq
-        if not order and end - mark < FAR:
+        if not order and end - mark < MAX_UNMARKED_ENTRIES:
             self._passed[workspace] = end
             return behind if since < end < head else None
 
         prepared = await self._prepared(workspace, order, plan)
 
         def run(tx: Transaction) -> bool:
-            alone(tx, workspace)
+            require_own_batch(tx, workspace)
             found = tx.fetch("mark", workspace, MARK)
             if (found[0][0] if found else -1) != mark:
                 return False
             for approval_id in order:
-                _plan(tx, workspace, approval_id, plan, prepared[approval_id])
+                _route_approval(tx, workspace, approval_id, plan, prepared[approval_id])
             tx.write("write_mark", workspace, MARK, end)
             return True
 
-        reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _READ))
+        reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _ROUTE_READS))
         async with self._turns[workspace]:
-            went_on = await self._database.write(Work(run, workspace, reads, brief=False))
+            went_on = await self._database.write(BatchItem(run, workspace, reads, brief=False))
         return behind._replace(mark=end) if went_on and end < head else None
 
-    async def _prepared(self, workspace: str, ids: Iterable[str], plan: Plan) -> dict[str, Prepared]:
+    async def _prepared(
+        self, workspace: str, ids: Iterable[str], plan: DeliveryPlannerPort
+    ) -> dict[str, PreparedRoute]:
         """There may be thousands of people: nobody who decides is to wait while they are gone through."""
         reads = tuple(("approval", workspace, each) for each in ids)
-        look = Work(lambda tx: [tx.approval(*key) for _, *key in reads], workspace, reads)
+        look = BatchItem(lambda tx: [tx.approval(*key) for _, *key in reads], workspace, reads)
         found = await self._database.write(look)
         prepared = {}
         for approval in cast(list[Approval], found):
@@ -171,10 +175,10 @@ class SqlDeliveries:
 
     async def claim(self, workspace: str, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
         """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place."""
-        work = claim(workspace, channel, runner, Bounds(limit, most))
+        work = claim(workspace, channel, runner, ClaimLimits(limit, most))
         while True:
             async with self._turns[workspace]:
-                taken = cast(Taken, await self._database.write(work))
+                taken = cast(ClaimedDeliveries, await self._database.write(work))
             if taken.deliveries or not taken.more:
                 return taken.deliveries
 
@@ -182,41 +186,41 @@ class SqlDeliveries:
         found: int | None = (await self._database.fetch("next_delivery", channel, workspace))[0][0]
         return found
 
-    async def park_stranded(self, channels: Collection[tuple[str, str]], before: int, why: Why) -> int:
+    async def park_stranded(self, channels: Collection[tuple[str, str]], before: int, why: UndeliverableReason) -> int:
         """Gives up what was due before that for a channel that its workspace does not have; gives how many."""
         count = 0
         for (channel,) in await self._database.fetch("due_channels"):
-            for workspace, due_at in await self._database.fetch("due_workspaces", channel, WORKSPACES):
+            for workspace, due_at in await self._database.fetch("due_workspaces", channel, MAX_WORKSPACES):
                 if due_at <= before and (workspace, channel) not in channels:
-                    work = strand(workspace, channel, before, why(workspace, channel))
+                    work = dead_letter_undeliverable(workspace, channel, before, why(workspace, channel))
                     async with self._turns[workspace]:
                         count += cast(int, await self._database.write(work))
         return count
 
-    async def finish(self, done: Delivery, step: Step) -> Delivery | None:
+    async def finish(self, done: Delivery, step: DeliveryStep) -> Delivery | None:
         """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
-        waiting: Finish = (done, step, get_running_loop().create_future())
+        waiting: PendingFinish = (done, step, get_running_loop().create_future())
         self._finishing[done.workspace].append(waiting)
         async with self._turns[done.workspace]:
-            await sleep(GATHER if done.workspace in self._finishing else 0)
+            await sleep(COALESCE_DELAY if done.workspace in self._finishing else 0)
             batch = self._finishing.pop(done.workspace, [])
             if batch:
                 await self._finish(done.workspace, batch)
         return await waiting[2]
 
-    async def _finish(self, workspace: str, batch: Sequence[Finish]) -> None:
+    async def _finish(self, workspace: str, batch: Sequence[PendingFinish]) -> None:
         """A delivery that is there twice is seen as the first step left it."""
 
         def run(tx: Transaction) -> list[Delivery | None]:
-            alone(tx, workspace)
+            require_own_batch(tx, workspace)
             seen: dict[str, Delivery] = {}
-            return [_finished(tx, done, step, seen) for done, step, _ in batch]
+            return [_finish_delivery(tx, done, step, seen) for done, step, _ in batch]
 
         results: list[Delivery | None] = []
         error: Exception = StoreUnavailable("It was not recorded, because the program stops.")
         try:
             reads = tuple(("delivery", workspace, done.id) for done, _, _ in batch)
-            results = await self._database.write(Work(run, workspace, reads))
+            results = await self._database.write(BatchItem(run, workspace, reads))
         except Exception as raised:  # noqa: BLE001  each of those who wait hears of it
             error = raised
         finally:
@@ -228,50 +232,52 @@ class SqlDeliveries:
                 else:
                     future.set_exception(error)
 
-    async def release(self, is_dead: IsDead) -> int:
+    async def release(self, is_dead: IsRunnerDead) -> int:
         """What is in the hands of runners that died is due again, at once."""
         released = 0
-        for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", SENDING):
+        for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", MAX_SENDING):
             held = await self.get(workspace, delivery_id) if is_dead(runner) else None
             if held is not None and held.status == "sending" and held.runner == runner:
-                released += await self.finish(held, deliveries.lost) is not None
+                released += await self.finish(held, deliveries.release_unconfirmed) is not None
         return released
 
     # For people
 
     async def get(self, workspace: str, delivery_id: str) -> Delivery:
-        return one(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
+        return require_delivery(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
 
     async def of_approval(self, workspace: str, approval_id: str) -> Sequence[Delivery]:
-        return [delivery_of(row) for row in await self._database.fetch("deliveries_of", workspace, approval_id)]
+        return [read_delivery(row) for row in await self._database.fetch("deliveries_of", workspace, approval_id)]
 
-    async def listed(self, workspace: str, status: str, before: Place = NEWEST, limit: int = 100) -> Sequence[Delivery]:
+    async def listed(
+        self, workspace: str, status: str, before: DeliveryCursor = FROM_NEWEST, limit: int = 100
+    ) -> Sequence[Delivery]:
         """The newest first."""
         at, last = before
         found = await self._database.fetch("listed_deliveries", workspace, status, at, at, last, limit)
-        return [delivery_of(row) for row in found]
+        return [read_delivery(row) for row in found]
 
-    async def page(self, workspace: str, status: str, channel: str, before: Place, limit: int) -> Listed:
+    async def page(self, workspace: str, status: str, channel: str, before: DeliveryCursor, limit: int) -> DeliveryPage:
         """The newest first. Of one channel, what is found among the next 1,000: then there may be few, and yet more."""
         look_at = 1_000 if channel else limit
         found = await self.listed(workspace, status, before, look_at)
         items = [each for each in found if not channel or each.way.channel == channel][:limit]
         if len(items) == limit:
-            return Listed(items, _place(items[-1]))
-        return Listed(items, _place(found[-1]) if len(found) == look_at else None)
+            return DeliveryPage(items, _delivery_cursor(items[-1]))
+        return DeliveryPage(items, _delivery_cursor(found[-1]) if len(found) == look_at else None)
 
     async def add(self, delivery: Delivery) -> Delivery:
         """One that comes from no event, such as a test."""
-        await self._write(delivery.workspace, lambda tx: save(tx, delivery))
+        await self._write(delivery.workspace, lambda tx: save_delivery(tx, delivery))
         return delivery
 
     async def again(self, workspace: str, delivery_id: str, by: str) -> Delivery:
         def run(tx: Transaction) -> Delivery:
-            alone(tx, workspace)
-            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
-            changed = deliveries.again(stored, tx.moment(workspace).now)
+            require_own_batch(tx, workspace)
+            stored = require_delivery(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            changed = deliveries.retry(stored, tx.moment(workspace).now)
             tx.tell(workspace, [delivery_event("delivery_again", changed, stored, by)])
-            save(tx, changed)
+            save_delivery(tx, changed)
             return changed
 
         return cast(Delivery, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
@@ -280,10 +286,10 @@ class SqlDeliveries:
         """Marks its link as used; False if it was used before."""
 
         def run(tx: Transaction) -> bool:
-            alone(tx, workspace)
-            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            require_own_batch(tx, workspace)
+            stored = require_delivery(tx.fetch("delivery", workspace, delivery_id), delivery_id)
             if stored.spent_at is None:
-                save(tx, replace(stored, spent_at=tx.moment(workspace).now))
+                save_delivery(tx, replace(stored, spent_at=tx.moment(workspace).now))
             return stored.spent_at is None
 
         return cast(bool, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
@@ -294,14 +300,14 @@ class SqlDeliveries:
         found = await self._database.fetch("identity", workspace, channel, outside)
         return str(found[0][0]) if found else ""
 
-    async def identities(self, workspace: str) -> Sequence[Identity]:
-        return [Identity(*row) for row in await self._database.fetch("identities", workspace)]
+    async def identities(self, workspace: str) -> Sequence[ChannelIdentity]:
+        return [ChannelIdentity(*row) for row in await self._database.fetch("identities", workspace)]
 
     async def bind(self, workspace: str, channel: str, outside: str, person: str, by: str) -> None:
         """From now on, whoever the channel knows by `outside` is this person. Raises Conflict if it is another one."""
 
         def run(tx: Transaction) -> None:
-            alone(tx, workspace)
+            require_own_batch(tx, workspace)
             found = tx.fetch("identity", workspace, channel, outside)
             if found and found[0][0] != person:
                 raise Conflict("This account belongs to somebody else here. They, or an admin, can remove it first.")
@@ -312,7 +318,7 @@ class SqlDeliveries:
 
     async def unbind(self, workspace: str, channel: str, outside: str, by: str) -> None:
         def run(tx: Transaction) -> None:
-            alone(tx, workspace)
+            require_own_batch(tx, workspace)
             found = tx.fetch("identity", workspace, channel, outside)
             if found:
                 data = {"channel": channel, "user": found[0][0]}
@@ -323,14 +329,14 @@ class SqlDeliveries:
 
     # Channels that are off
 
-    async def switches(self) -> Sequence[Switch]:
-        return [Switch(*row) for row in await self._database.fetch("switches")]
+    async def switches(self) -> Sequence[DisabledChannel]:
+        return [DisabledChannel(*row) for row in await self._database.fetch("switches")]
 
     async def switch_off(self, workspace: str, channel: str, why: str) -> None:
         def run(tx: Transaction) -> None:
             if not tx.fetch("switch", workspace, channel):
                 tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
-                tx.tell(workspace, [Event("channel_off", TIME, {"channel": channel}, "", {"why": why})])
+                tx.tell(workspace, [Event("channel_off", SYSTEM_ACTOR, {"channel": channel}, "", {"why": why})])
 
         await self._write(workspace, run, ("switch", workspace, channel))
 
@@ -338,7 +344,7 @@ class SqlDeliveries:
         """False if it was on already."""
 
         def run(tx: Transaction) -> bool:
-            alone(tx, workspace)
+            require_own_batch(tx, workspace)
             was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("switches"))
             if was_off:
                 tx.write("drop_switch", workspace, channel)
@@ -347,16 +353,16 @@ class SqlDeliveries:
 
         return cast(bool, await self._write(workspace, run))
 
-    async def _write(self, workspace: str, run: Callable[[Transaction], object], *reads: Read) -> object:
+    async def _write(self, workspace: str, run: Callable[[Transaction], object], *reads: NamedRead) -> object:
         async with self._turns[workspace]:
-            return await self._database.write(Work(run, workspace, reads))
+            return await self._database.write(BatchItem(run, workspace, reads))
 
 
-_READ = ("approval", "deliveries_of")
+_ROUTE_READS = ("approval", "deliveries_of")
 
 
-def _finished(tx: Transaction, done: Delivery, step: Step, seen: dict[str, Delivery]) -> Delivery | None:
-    found = seen.get(done.id) or next(map(delivery_of, tx.fetch("delivery", done.workspace, done.id)), None)
+def _finish_delivery(tx: Transaction, done: Delivery, step: DeliveryStep, seen: dict[str, Delivery]) -> Delivery | None:
+    found = seen.get(done.id) or next(map(read_delivery, tx.fetch("delivery", done.workspace, done.id)), None)
     if found is None or found.fence != done.fence:
         return None
     changed = seen[done.id] = step(found, tx.moment(done.workspace).now)
@@ -364,116 +370,122 @@ def _finished(tx: Transaction, done: Delivery, step: Step, seen: dict[str, Deliv
         tx.tell(done.workspace, [delivery_event("delivery_parked", changed, done)])
     elif (changed.said, changed.nudged) != (found.said, found.nudged):
         tx.tell(done.workspace, [delivery_event("delivered", changed, done)])
-    save(tx, changed)
+    save_delivery(tx, changed)
     return changed
 
 
-def _plan(tx: Transaction, workspace: str, approval_id: str, plan: Plan, prepared: Prepared) -> None:
-    known = [delivery_of(row) for row in tx.fetch("deliveries_of", workspace, approval_id)]
+def _route_approval(
+    tx: Transaction, workspace: str, approval_id: str, plan: DeliveryPlannerPort, prepared: PreparedRoute
+) -> None:
+    known = [read_delivery(row) for row in tx.fetch("deliveries_of", workspace, approval_id)]
     approval, now = tx.approval(workspace, approval_id), tx.moment(workspace).now
     version, worked_out = prepared
     for each in plan(approval, known, now, worked_out if version == approval.version else None):
-        save(tx, each if each.id else replace(each, id=str(uuid.uuid4())))
+        save_delivery(tx, each if each.id else replace(each, id=str(uuid.uuid4())))
 
 
-def _place(delivery: Delivery) -> Place:
+def _delivery_cursor(delivery: Delivery) -> DeliveryCursor:
     return delivery.created_at, delivery.id
 
 
-WINDOW = 200  # due ones of each priority that are looked at
-ASKED = ("mark", "", "")  # the rows have to be asked for: what is remembered of approvals does not help
-STUBBORN = 3  # what failed lets others go first, up to so often: the channel may be well, and the message not
+DUE_WINDOW = 200  # due ones of each priority that are looked at
+FORCE_READ = ("mark", "", "")  # the rows have to be asked for: what is remembered of approvals does not help
+MAX_COUNTED_ATTEMPTS = (
+    3  # what failed lets others go first, up to so often: the channel may be well, and the message not
+)
 
 
-class Bounds(NamedTuple):
+class ClaimLimits(NamedTuple):
     """`limit` messages at once; `most` a minute for one person or place."""
 
     limit: int
     most: int
 
 
-class Taken(NamedTuple):
+class ClaimedDeliveries(NamedTuple):
     """`more`: there are more due than were looked at."""
 
     deliveries: Sequence[Delivery]
     more: bool
 
 
-def claim(workspace: str, channel: str, runner: str, bounds: Bounds) -> Work:
+def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> BatchItem:
     """Of what is due: some go, many become one, and what would be too much waits a minute."""
 
-    def run(tx: Transaction) -> Taken:
-        alone(tx, workspace)
+    def run(tx: Transaction) -> ClaimedDeliveries:
+        require_own_batch(tx, workspace)
         now = tx.moment(workspace).now
-        due = _due(tx, workspace, channel, now)
-        more = any(sum(each.priority == priority for each in due) >= WINDOW for priority in PRIORITIES)
-        go = _paced(tx, due, _lately(tx, workspace, channel, now), bounds.most, now)
+        due = _due_deliveries(tx, workspace, channel, now)
+        more = any(sum(each.priority == priority for each in due) >= DUE_WINDOW for priority in PRIORITIES)
+        go = _apply_rate_limit(tx, due, _recent_counts(tx, workspace, channel, now), bounds.most, now)
         able = [each for each in go if not (more and each.reason == "group")]  # it grows until all have been looked at
-        taken = [deliveries.claimed(each, runner, now) for each in sorted(able, key=_turn)[: bounds.limit]]
+        taken = [deliveries.lease(each, runner, now) for each in sorted(able, key=_send_order)[: bounds.limit]]
         for each in taken:
-            save(tx, each)
-        return Taken(taken, more)
+            save_delivery(tx, each)
+        return ClaimedDeliveries(taken, more)
 
-    return Work(run, workspace, (ASKED,), brief=False)
+    return BatchItem(run, workspace, (FORCE_READ,), brief=False)
 
 
-def strand(workspace: str, channel: str, before: int, why: str) -> Work:
+def dead_letter_undeliverable(workspace: str, channel: str, before: int, why: str) -> BatchItem:
     """What was due before that is given up, up to a window of each priority; how many these were."""
 
     def run(tx: Transaction) -> int:
-        alone(tx, workspace)
-        found = _due(tx, workspace, channel, before)
+        require_own_batch(tx, workspace)
+        found = _due_deliveries(tx, workspace, channel, before)
         for each in found:
-            given_up = deliveries.parked(each, why)
-            save(tx, given_up)
+            given_up = deliveries.mark_dead(each, why)
+            save_delivery(tx, given_up)
             tx.tell(workspace, [delivery_event("delivery_parked", given_up, each)])
         return len(found)
 
-    return Work(run, workspace, (ASKED,), brief=False)
+    return BatchItem(run, workspace, (FORCE_READ,), brief=False)
 
 
-def alone(tx: Transaction, workspace: str) -> None:
+def require_own_batch(tx: Transaction, workspace: str) -> None:
     """Each of these steps reads rows that another one of the same batch may have changed."""
     tx.alone(f"deliveries of {workspace}")
 
 
-def _due(tx: Transaction, workspace: str, channel: str, now: int) -> list[Delivery]:
-    values = [value for priority in PRIORITIES for value in (channel, workspace, priority, now, WINDOW)]
-    return [delivery_of(row) for row in tx.fetch("due_deliveries", *values)]
+def _due_deliveries(tx: Transaction, workspace: str, channel: str, now: int) -> list[Delivery]:
+    values = [value for priority in PRIORITIES for value in (channel, workspace, priority, now, DUE_WINDOW)]
+    return [read_delivery(row) for row in tx.fetch("due_deliveries", *values)]
 
 
-def _lately(tx: Transaction, workspace: str, channel: str, now: int) -> dict[Way, int]:
+def _recent_counts(tx: Transaction, workspace: str, channel: str, now: int) -> dict[DeliveryTarget, int]:
     """How much each has heard within a minute, with what is on its way."""
     found = tx.fetch("told_lately", workspace, channel, now - MINUTE, workspace, channel, now)
-    return {Way(channel, place, person): count for place, person, count in found}
+    return {DeliveryTarget(channel, place, person): count for place, person, count in found}
 
 
-def _paced(tx: Transaction, due: Sequence[Delivery], lately: dict[Way, int], most: int, now: int) -> list[Delivery]:
+def _apply_rate_limit(
+    tx: Transaction, due: Sequence[Delivery], lately: dict[DeliveryTarget, int], most: int, now: int
+) -> list[Delivery]:
     go: list[Delivery] = []
-    for (_, way), mine in by_way(due).items():
-        pace = deliveries.paced(mine, lately.get(way, 0), most)
+    for (_, way), mine in group_by_target(due).items():
+        pace = deliveries.plan_rate_limit(mine, lately.get(way, 0), most)
         go += pace.go
         if pace.grouped:
-            group = deliveries.group_of(pace.grouped, str(uuid.uuid4()), now)
-            save(tx, group)
+            group = deliveries.make_batch_delivery(pace.grouped, str(uuid.uuid4()), now)
+            save_delivery(tx, group)
             go.append(group)
         for each in pace.grouped:
-            save(tx, deliveries.grouped(each))
+            save_delivery(tx, deliveries.mark_batched(each))
         for each in pace.held:
-            save(tx, replace(each, status="due", due_at=now + MINUTE))
+            save_delivery(tx, replace(each, status="due", due_at=now + MINUTE))
     return go
 
 
-def _turn(delivery: Delivery) -> tuple[int, int, bool, int]:
+def _send_order(delivery: Delivery) -> tuple[int, int, bool, int]:
     return (
-        min(delivery.attempts, STUBBORN),
+        min(delivery.attempts, MAX_COUNTED_ATTEMPTS),
         -PRIORITIES.index(delivery.priority),
         not delivery.is_loud,
         delivery.since,
     )
 
 
-def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = TIME) -> Event:
+def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = SYSTEM_ACTOR) -> Event:
     """Where, and whether it was said for the first time; to whom is content, and can be erased."""
     data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
     data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
@@ -481,7 +493,7 @@ def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = T
     return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)
 
 
-def save(tx: Transaction, d: Delivery) -> None:
+def save_delivery(tx: Transaction, d: Delivery) -> None:
     tx.write(
         "write_delivery",
         *(
@@ -501,20 +513,20 @@ def save(tx: Transaction, d: Delivery) -> None:
     )
 
 
-def one(found: Sequence[Row], delivery_id: str) -> Delivery:
+def require_delivery(found: Sequence[Row], delivery_id: str) -> Delivery:
     if not found:
         raise NotFound("There is no delivery with this id.", delivery_id=delivery_id)
-    return delivery_of(found[0])
+    return read_delivery(found[0])
 
 
-def delivery_of(row: Row) -> Delivery:
+def read_delivery(row: Row) -> Delivery:
     workspace, delivery_id, approval_id, channel, place, person, reason, priority, status, wanted, said = row[:11]
     nudge, nudged, ref, attempts, fence, runner, error, created_at, since, due_at, sent_at, spent_at = row[11:]
     return Delivery(
         workspace,
         delivery_id,
         approval_id,
-        Way(channel, place, person),
+        DeliveryTarget(channel, place, person),
         reason,
         priority,
         status,

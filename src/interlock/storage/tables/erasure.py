@@ -14,70 +14,76 @@ from interlock.core.approval.approval import Approval
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.ledger.erasure import (
     RETENTION,
-    Erased,
     Erasure,
+    ErasureResult,
+    erase_content,
+    erase_words_by,
     erased_event,
-    has_ended,
-    without_content,
-    without_words_of,
+    is_final,
 )
-from interlock.core.ports import Page, Query
+from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Read, Work
+from interlock.storage.engine.writer import BatchItem, NamedRead
 from interlock.storage.tables.pauses import drop_pause
 
-LOT = 100  # approvals in a transaction: more would keep others waiting for the ledger
-ENTRIES = 1_000  # entries that are looked at for one lot
+BATCH_SIZE = 100  # approvals in a transaction: more would keep others waiting for the ledger
+ENTRIES_PER_BATCH = 1_000  # entries that are looked at for one lot
 MARK = "retention"
-LOOSE = frozenset({"denied", "erased", "sign_in_failed"})  # entries about no approval whose content goes with time
+EXPIRING_KINDS = frozenset(
+    {"denied", "erased", "sign_in_failed"}
+)  # entries about no approval whose content goes with time
 
 Fetch = Callable[..., Awaitable[list[Row]]]
-Write = Callable[[Work], Awaitable[Any]]
-List = Callable[[str, Query], Awaitable[Page]]
+Write = Callable[[BatchItem], Awaitable[Any]]
+ListApprovals = Callable[[str, ApprovalQuery], Awaitable[ApprovalPage]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class ErasureBatch:
     """What one transaction looks at: whole approvals, and single entries with the approval they are about, or ""."""
 
     approvals: tuple[str, ...] = ()
     entries: tuple[tuple[int, str], ...] = ()
 
-    def reads(self, workspace: str) -> tuple[Read, ...]:
+    def reads(self, workspace: str) -> tuple[NamedRead, ...]:
         """`content_of` takes its number as a text, since that is how look-ups of a batch are sent."""
         about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
-        rows: list[Read] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
+        rows: list[NamedRead] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
         rows += [(name, workspace, each) for name in ("trail", "finished_deliveries_of") for each in self.approvals]
         return (*rows, *(("content_of", workspace, str(seq)) for seq, _ in self.entries))
 
 
-async def lots(fetch: Fetch, listed: List, workspace: str, erasure: Erasure) -> AsyncIterator[Lot]:
+async def find_batches(
+    fetch: Fetch, listed: ListApprovals, workspace: str, erasure: Erasure
+) -> AsyncIterator[ErasureBatch]:
     """Of a person: what they asked for, what they said about the calls of others, and what else tells of them."""
     if not erasure.what:  # an empty filter would find everything
         raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
     match erasure.scope:
         case "approval":
-            yield Lot((erasure.what,))
+            yield ErasureBatch((erasure.what,))
         case "thread":
-            async for lot in _listed(listed, workspace, Query(thread_id=erasure.what, limit=LOT)):
+            async for lot in _approval_batches(
+                listed, workspace, ApprovalQuery(thread_id=erasure.what, limit=BATCH_SIZE)
+            ):
                 yield lot
-            async for lot in _confirmed(fetch, workspace, erasure.what):
+            async for lot in _thread_batches(fetch, workspace, erasure.what):
                 yield lot
         case _:
-            async for lot in _of_person(fetch, listed, workspace, erasure.what):
+            async for lot in _person_batches(fetch, listed, workspace, erasure.what):
                 yield lot
 
 
-def erase(workspace: str, erasure: Erasure, lot: Lot, *, dry_run: bool) -> Work:
-    def run(tx: Transaction) -> Erased:
-        plan = Plan(tx, workspace, erasure)
+def erase_batch(workspace: str, erasure: Erasure, lot: ErasureBatch, *, dry_run: bool) -> BatchItem:
+    def run(tx: Transaction) -> ErasureResult:
+        plan = ErasurePlan(tx, workspace, erasure)
         plan.look_at(lot)
         if not dry_run:
             plan.write()
         return plan.erased()
 
-    return Work(run, workspace, lot.reads(workspace), brief=False)
+    return BatchItem(run, workspace, lot.reads(workspace), brief=False)
 
 
 async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> None:
@@ -92,51 +98,51 @@ async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> 
         for channel, outside in tx.fetch("identities_of", workspace, name):
             tx.write("drop_identity", workspace, channel, outside)
 
-    await write(Work(run, workspace))
-    while found := await fetch("told_to", workspace, name, LOT):
+    await write(BatchItem(run, workspace))
+    while found := await fetch("told_to", workspace, name, BATCH_SIZE):
         await write(_drop_deliveries(workspace, found))
 
 
-def _drop_deliveries(workspace: str, found: Sequence[Row]) -> Work:
+def _drop_deliveries(workspace: str, found: Sequence[Row]) -> BatchItem:
     def run(tx: Transaction) -> None:
         for row in found:
             tx.write("drop_delivery", workspace, row[0])
 
-    return Work(run, workspace, brief=False)
+    return BatchItem(run, workspace, brief=False)
 
 
-async def overdue(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
+async def overdue_workspaces(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
     """Workspaces whose ledger has something older than `before` to forget, and how far each has come.
 
     A lot that is not full waits for `patience`: a busy ledger must not get an entry for every single approval.
     """
     return [
         (workspace, mark)
-        for workspace, mark, oldest, filled in await fetch("retained", ENTRIES)
+        for workspace, mark, oldest, filled in await fetch("retained", ENTRIES_PER_BATCH)
         if oldest < before - patience or (filled is not None and filled < before)
     ]
 
 
-async def retain(fetch: Fetch, workspace: str, mark: int, before: int) -> Work:
+async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) -> BatchItem:
     """The next lot behind the mark. What is skipped has a later entry, which brings it up again."""
     approvals: dict[str, int] = {}
     loose: list[tuple[int, str]] = []
     end = mark
-    for seq, at, kind, approval_id in await fetch("retained_entries", workspace, mark, ENTRIES):
-        if at >= before or (len(approvals) == LOT and approval_id not in approvals):
+    for seq, at, kind, approval_id in await fetch("retained_entries", workspace, mark, ENTRIES_PER_BATCH):
+        if at >= before or (len(approvals) == BATCH_SIZE and approval_id not in approvals):
             break
         if approval_id:
             approvals.setdefault(approval_id, seq)
-        elif kind in LOOSE:
+        elif kind in EXPIRING_KINDS:
             loose.append((seq, ""))
         end = seq
-    lot = Lot(tuple(approvals), tuple(loose))
+    lot = ErasureBatch(tuple(approvals), tuple(loose))
 
-    def run(tx: Transaction) -> tuple[Erased, int]:
+    def run(tx: Transaction) -> tuple[ErasureResult, int]:
         found = tx.fetch("mark", workspace, MARK)
         if (found[0][0] if found else 0) != mark:
-            return Erased(), mark  # another worker was here
-        plan = Plan(tx, workspace, RETENTION, end)
+            return ErasureResult(), mark  # another worker was here
+        plan = ErasurePlan(tx, workspace, RETENTION, end)
         plan.look_at(lot)
         plan.write()
         undoable = [approvals[each] - 1 for each, status in plan.open.items() if status == "rejected"]
@@ -144,11 +150,11 @@ async def retain(fetch: Fetch, workspace: str, mark: int, before: int) -> Work:
         tx.write("write_mark", workspace, MARK, reached)
         return replace(plan.erased(), open=()), reached
 
-    return Work(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)), brief=False)
+    return BatchItem(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)), brief=False)
 
 
 @dataclass(slots=True)
-class Plan:
+class ErasurePlan:
     """What a lot comes to, looked at under the lock. `end`: only approvals whose last entry comes no later."""
 
     tx: Transaction
@@ -160,7 +166,7 @@ class Plan:
     open: dict[str, str] = field(default_factory=dict)
     runs: set[str] = field(default_factory=set)
 
-    def look_at(self, lot: Lot) -> None:
+    def look_at(self, lot: ErasureBatch) -> None:
         unwritten = self.tx.unwritten(self.workspace)
         for approval_id in lot.approvals:
             trail = self.tx.fetch("trail", self.workspace, approval_id)
@@ -184,9 +190,9 @@ class Plan:
         if taken.approvals or taken.entries:
             self.tx.tell(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
 
-    def erased(self) -> Erased:
+    def erased(self) -> ErasureResult:
         whole = sum(bool(new.erased_by) and not old.erased_by for old, new in self.rows.values())
-        return Erased(whole, len(self.entries), tuple(self.open.items()))
+        return ErasureResult(whole, len(self.entries), tuple(self.open.items()))
 
     def _is_recent(self, trail: Sequence[Row], unwritten: Sequence[int]) -> bool:
         return self.end is not None and (bool(unwritten) or any(row[0] > self.end for row in trail[-1:]))
@@ -198,7 +204,7 @@ class Plan:
             if self.erasure is not RETENTION:  # what a run needs to go on holds what its calls were about
                 self.runs.add(approval.subject.run_id)
             if not approval.erased_by:
-                self.rows[approval_id] = (approval, without_content(approval, self.erasure.by, now))
+                self.rows[approval_id] = (approval, erase_content(approval, self.erasure.by, now))
 
     def _take_entry(self, seq: int, approval_id: str) -> None:
         """What a person said is in the entry, and in the row of the approval if it was decided by that."""
@@ -206,7 +212,7 @@ class Plan:
             self.entries.add(seq)
         elif (approval := self._ended(approval_id)) is not None:
             self.entries.add(seq)
-            without = without_words_of(approval, self.erasure.what)
+            without = erase_words_by(approval, self.erasure.what)
             if without is not approval:
                 self.rows[approval_id] = (approval, without)
 
@@ -218,60 +224,64 @@ class Plan:
             if self.erasure.scope == "approval":
                 raise
             return None
-        if has_ended(approval, self.tx.moment(self.workspace).now):
+        if is_final(approval, self.tx.moment(self.workspace).now):
             return approval
         self.open[approval_id] = approval.status
         return None
 
 
-async def _of_person(fetch: Fetch, listed: List, workspace: str, person: str) -> AsyncIterator[Lot]:
-    async for lot in _listed(listed, workspace, Query(requester=person, limit=LOT)):
+async def _person_batches(
+    fetch: Fetch, listed: ListApprovals, workspace: str, person: str
+) -> AsyncIterator[ErasureBatch]:
+    async for lot in _approval_batches(listed, workspace, ApprovalQuery(requester=person, limit=BATCH_SIZE)):
         yield lot
-    async for lot in _said(fetch, workspace, person):
+    async for lot in _authored_batches(fetch, workspace, person):
         yield lot
-    async for lot in _about(fetch, workspace, person):
+    async for lot in _mention_batches(fetch, workspace, person):
         yield lot
 
 
-async def _listed(listed: List, workspace: str, query: Query) -> AsyncIterator[Lot]:
+async def _approval_batches(listed: ListApprovals, workspace: str, query: ApprovalQuery) -> AsyncIterator[ErasureBatch]:
     cursor: str | None = ""
     while cursor is not None:
         page = await listed(workspace, replace(query, cursor=cursor))
         if page.items:
-            yield Lot(tuple(stored.approval.id for stored in page.items))
+            yield ErasureBatch(tuple(stored.approval.id for stored in page.items))
         cursor = page.next
 
 
-async def _said(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
+async def _authored_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[ErasureBatch]:
     after, end = 0, (await fetch("head", workspace) or [(workspace, 0)])[0][1]
     # Behind the end lies what this erasure itself has said.
-    while found := [row for row in await fetch("said_by", workspace, person, after, ENTRIES) if row[0] <= end]:
-        yield Lot(entries=tuple((row[0], row[1]) for row in found))
+    while found := [
+        row for row in await fetch("said_by", workspace, person, after, ENTRIES_PER_BATCH) if row[0] <= end
+    ]:
+        yield ErasureBatch(entries=tuple((row[0], row[1]) for row in found))
         after = found[-1][0]
 
 
-async def _confirmed(fetch: Fetch, workspace: str, thread_id: str) -> AsyncIterator[Lot]:
+async def _thread_batches(fetch: Fetch, workspace: str, thread_id: str) -> AsyncIterator[ErasureBatch]:
     """What was said in a thread when its agent asked whether to go on."""
     after = 0
-    while found := await fetch("contents_of_threads", workspace, after, ENTRIES):
+    while found := await fetch("contents_of_threads", workspace, after, ENTRIES_PER_BATCH):
         if theirs := [seq for seq, data in found if json.loads(data)["thread_id"] == thread_id]:
-            yield Lot(entries=tuple((seq, "") for seq in theirs))
+            yield ErasureBatch(entries=tuple((seq, "") for seq in theirs))
         after = found[-1][0]
 
 
-async def _about(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
+async def _mention_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[ErasureBatch]:
     """Entries about no approval: calls that a policy denied them, and what was done about them as a person."""
     after = 0
-    while found := await fetch("contents_about_people", workspace, after, ENTRIES):
+    while found := await fetch("contents_about_people", workspace, after, ENTRIES_PER_BATCH):
         theirs = [
-            seq for seq, data, content in found if _tells_of(person, json.loads(data), json.loads(bytes(content)))
+            seq for seq, data, content in found if _mentions(person, json.loads(data), json.loads(bytes(content)))
         ]
         if theirs:
-            yield Lot(entries=tuple((seq, "") for seq in theirs))
+            yield ErasureBatch(entries=tuple((seq, "") for seq in theirs))
         after = found[-1][0]
 
 
-def _tells_of(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
+def _mentions(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
     """As requester of a denied call, as the name of a failed sign-in, as who was told, was changed or stands in."""
     named = (content.get("requester"), content.get("name"), content.get("person"), data.get("user"))
     return person in (*named, *content.get("to", {}).get("users", ()), *content.get("users", ()))

@@ -14,10 +14,10 @@ from interlock.core.names import fold
 from interlock.storage.engine import rows
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 
-LOT = 200  # deadlines that one transaction moves
-MOST = 1_000  # freezes that a list holds
+BATCH_SIZE = 200  # deadlines that one transaction moves
+MAX_LISTED = 1_000  # freezes that a list holds
 
 
 class SqlFreezes:
@@ -26,14 +26,14 @@ class SqlFreezes:
 
     async def open(self, workspace: str) -> tuple[Freeze, ...]:
         """Those that are on, and those that were released and have deadlines left to move."""
-        return rows.freezes_of(await self._database.fetch("freezes", workspace))
+        return rows.read_freezes(await self._database.fetch("freezes", workspace))
 
     async def every(self, workspace: str) -> Sequence[Freeze]:
         """The newest 1,000, also those that were released."""
-        return rows.freezes_of(await self._database.fetch("all_freezes", workspace, MOST))
+        return rows.read_freezes(await self._database.fetch("all_freezes", workspace, MAX_LISTED))
 
     async def get(self, workspace: str, freeze_id: str) -> Freeze:
-        found = rows.freezes_of(await self._database.fetch("freeze", workspace, freeze_id))
+        found = rows.read_freezes(await self._database.fetch("freeze", workspace, freeze_id))
         if not found:
             raise NotFound("There is no freeze with this id.", freeze_id=freeze_id)
         return found[0]
@@ -44,11 +44,13 @@ class SqlFreezes:
         def run(tx: Transaction) -> Freeze:
             change = rules.make(draft, tx.freezes(draft.workspace), tx.moment(draft.workspace))
             if change.events:
-                change = change._replace(state=replace(change.state, keys=_keys(tx, draft)))
+                change = change._replace(state=replace(change.state, keys=_covered_keys(tx, draft)))
                 tx.save_freeze(change)
             return change.state
 
-        return cast(Freeze, await self._database.write(Work(run, draft.workspace, (("freezes", draft.workspace),))))
+        return cast(
+            Freeze, await self._database.write(BatchItem(run, draft.workspace, (("freezes", draft.workspace),)))
+        )
 
     async def release(self, workspace: str, freeze_id: str, by: str, reason: str = "") -> Freeze:
         """Ends it at once; deadlines that it held up are moved afterwards, and none of them passes in between."""
@@ -63,7 +65,7 @@ class SqlFreezes:
                 tx.save_freeze(change)
             return change.state
 
-        released = await self._database.write(Work(run, workspace, (("freezes", workspace),)))
+        released = await self._database.write(BatchItem(run, workspace, (("freezes", workspace),)))
         return cast(Freeze | None, released) or await self.get(workspace, freeze_id)
 
     async def unsettled(self) -> Sequence[tuple[str, str]]:
@@ -79,10 +81,10 @@ class SqlFreezes:
         found = await self._database.fetch("open_approvals", workspace, workspace, workspace, released_at)
         ids = [row[0] for row in found]
         moved = 0
-        for start in range(0, len(ids), LOT):
-            work = Work(_deferred(workspace, ids[start : start + LOT]), workspace, brief=False)
+        for start in range(0, len(ids), BATCH_SIZE):
+            work = BatchItem(_defer_deadlines(workspace, ids[start : start + BATCH_SIZE]), workspace, brief=False)
             moved += cast(int, await self._database.write(work))
-        await self._database.write(Work(_settled(workspace, freeze_id), workspace, (("freezes", workspace),)))
+        await self._database.write(BatchItem(_mark_settled(workspace, freeze_id), workspace, (("freezes", workspace),)))
         return moved
 
     async def use_key(self, workspace: str, key: str, agents: Sequence[str]) -> None:
@@ -92,10 +94,10 @@ class SqlFreezes:
             for agent in agents:
                 tx.write("insert_key_agent", workspace, agent, key)
 
-        await self._database.write(Work(run, workspace))
+        await self._database.write(BatchItem(run, workspace))
 
 
-def _keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
+def _covered_keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
     """As `freezes` reads them for one that is written."""
     match draft.scope:
         case "agent":
@@ -107,7 +109,7 @@ def _keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
     return frozenset(str(row[0]) for row in found)
 
 
-def _deferred(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int]:
+def _defer_deadlines(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int]:
     def run(tx: Transaction) -> int:
         freezes, moment, moved = tx.freezes(workspace), tx.moment(workspace), 0
         for approval_id in ids:
@@ -115,7 +117,7 @@ def _deferred(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int
                 approval = tx.approval(workspace, approval_id)
             except NotFound:  # gone meanwhile
                 continue
-            change = rules.defer(approval, freezes, moment)
+            change = rules.defer_deadlines(approval, freezes, moment)
             if change.events:
                 tx.update(approval, change)
                 moved += 1
@@ -124,7 +126,7 @@ def _deferred(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int
     return run
 
 
-def _settled(workspace: str, freeze_id: str) -> Callable[[Transaction], None]:
+def _mark_settled(workspace: str, freeze_id: str) -> Callable[[Transaction], None]:
     def run(tx: Transaction) -> None:
         for each in tx.freezes(workspace):
             if each.id == freeze_id and not each.is_on:

@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.core.call import Caller, ToolCall, ToolSpec, caller_with
+from interlock.core.call import Caller, ToolCall, ToolSpec, parse_caller
 from interlock.core.canonical import canonical
-from interlock.core.policy.analysis import Recorded
-from interlock.core.policy.policy import Then
+from interlock.core.policy.analysis import RecordedCall
+from interlock.core.policy.policy import VerdictKind
 from interlock.storage.engine.rows import Row
 
-NOBODY = Caller(owner="", owners=frozenset(), agents=("",))  # whose call it was is not known
-VERDICTS: Mapping[str, Then] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
+UNKNOWN_CALLER = Caller(owner="", owners=frozenset(), agents=("",))  # whose call it was is not known
+VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
 
 
-def spec_sha256(row: Row) -> str | None:
+def recorded_spec_sha256(row: Row) -> str | None:
     """None when the call cannot be judged again, because its arguments were erased."""
     _, _, kind, data, _, content, *others = row
     if kind == "denied":
@@ -24,7 +24,7 @@ def spec_sha256(row: Row) -> str | None:
     return None if others[8] is None else others[7]
 
 
-def recorded_of(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, str]) -> Recorded:
+def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, str]) -> RecordedCall:
     """`emails` are those of the people now, by name: an entry holds none."""
     (
         _,
@@ -54,7 +54,7 @@ def recorded_of(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, s
         args, sentence, agents = canonical(facts["args"]), facts["sentence"], tuple(facts["agent_path"])
         caller = _denied_caller(facts)
     else:
-        caller = caller_with(owner, json.loads(known)) if known else None
+        caller = parse_caller(owner, json.loads(known)) if known else None
         agents = tuple(json.loads(path)) if path else ()
     call = ToolCall(
         tool,
@@ -75,11 +75,11 @@ def recorded_of(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, s
         refusal=facts.get("refusal", ""),
     )
     verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # what a grant covered, the policy asked
-    return Recorded(call, spec, verdict, str(structure.get("rule", "")), at, approval_id, sentence or "")
+    return RecordedCall(call, spec, verdict, str(structure.get("rule", "")), at, approval_id, sentence or "")
 
 
 def _denied_caller(facts: dict[str, Any]) -> Caller | None:
     """Entries from before say nothing of it: then all of the call are claims, and the stricter verdict holds."""
     if "known" not in facts:
-        return NOBODY
-    return None if facts["known"] is None else caller_with(facts["owner"], facts["known"])
+        return UNKNOWN_CALLER
+    return None if facts["known"] is None else parse_caller(facts["owner"], facts["known"])

@@ -9,25 +9,25 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from interlock.core.errors import Conflict, LeaseLost
-from interlock.core.pause import Pause, delay, next_fence
-from interlock.core.ports import IsDead
+from interlock.core.pause import Pause, next_fence, retry_delay
+from interlock.core.ports import IsRunnerDead
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 
-Place = tuple[int, str]  # time and id of the last one that was seen
-FIRST: Place = (-1, "")
-LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, and the clock alone makes runs ready
-REST = 0.02  # seconds between two looks, at least
-MOST = 1_000  # in one read
-LISTED = 10_000
-TAKEN = 100  # in one claim
-LOT = 100  # that are forgotten at a time
-TRIES = 3  # of a claim, when others take what it has seen
+PauseCursor = tuple[int, str]  # time and id of the last one that was seen
+FROM_OLDEST: PauseCursor = (-1, "")
+POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, and the clock alone makes runs ready
+MIN_POLL_DELAY = 0.02  # seconds between two looks, at least
+MAX_PAGE = 1_000  # in one read
+MAX_LISTED = 10_000
+MAX_CLAIMED = 100  # in one claim
+BATCH_SIZE = 100  # that are forgotten at a time
+CLAIM_ATTEMPTS = 3  # of a claim, when others take what it has seen
 
 
-class Whose(NamedTuple):
+class PauseScope(NamedTuple):
     """The runs of an agent; with an `owner` only those that were paused with this key."""
 
     workspace: str
@@ -35,19 +35,19 @@ class Whose(NamedTuple):
     owner: str = ""
 
 
-class Holder(NamedTuple):
+class LeaseHolder(NamedTuple):
     """Who goes on with runs, and for how many milliseconds without a sign of life."""
 
     runner: str
     lease: int
 
 
-class Listed(NamedTuple):
+class PausePage(NamedTuple):
     items: Sequence[Pause]
-    next: Place | None
+    next: PauseCursor | None
 
 
-def _nobody(_: str) -> bool:
+def _never_dead(_: str) -> bool:
     return False
 
 
@@ -56,14 +56,14 @@ class SqlPauses:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.look_again = LOOK_AGAIN
+        self.look_again = POLL_INTERVAL
 
-    async def pause(self, whose: Whose, run_id: str, called: str, state: bytes) -> Pause:
+    async def pause(self, whose: PauseScope, run_id: str, called: str, state: bytes) -> Pause:
         """Takes the place of an older pause of the run, whoever was going on with it."""
         workspace, agent, owner = whose
 
         def run(tx: Transaction) -> Pause:
-            row = _row(tx, workspace, run_id)
+            row = _read_row(tx, workspace, run_id)
             _check_owner(row, owner)
             now = tx.moment(workspace).now
             fence = next_fence(row.fence if row else 0, now)
@@ -75,29 +75,34 @@ class SqlPauses:
 
         return cast(Pause, await self._write(workspace, run_id, run))
 
-    async def paused(self, whose: Whose, after: Place = FIRST, limit: int = MOST) -> Listed:
+    async def paused(self, whose: PauseScope, after: PauseCursor = FROM_OLDEST, limit: int = MAX_PAGE) -> PausePage:
         """Those that wait longest first, without their state. Of every agent, if none is named."""
         workspace, agent, owner = whose
-        limit = min(max(limit, 1), MOST)
+        limit = min(max(limit, 1), MAX_PAGE)
         name, of = ("paused_runs_of", (agent,)) if agent else ("paused_runs", ())
         place = (after[0], *after)
         now = self._database.clock()
         found = await self._database.fetch(name, now, workspace, *of, owner, owner, *place, limit + 1)
-        items = [_Row(*row[:9]).pause(now, waiting=row[9]) for row in found[:limit]]
-        return Listed(items, None if len(found) <= limit else (found[limit - 1][8], found[limit - 1][0]))
+        items = [_PauseRow(*row[:9]).pause(now, waiting=row[9]) for row in found[:limit]]
+        return PausePage(items, None if len(found) <= limit else (found[limit - 1][8], found[limit - 1][0]))
 
-    async def all_paused(self, whose: Whose) -> Sequence[Pause]:
+    async def all_paused(self, whose: PauseScope) -> Sequence[Pause]:
         """At most 10,000."""
         found: list[Pause] = []
-        place: Place | None = FIRST
-        while place is not None and len(found) < LISTED:
+        place: PauseCursor | None = FROM_OLDEST
+        while place is not None and len(found) < MAX_LISTED:
             page = await self.paused(whose, place)
             found += page.items
             place = page.next
         return found
 
     async def ready(
-        self, whose: Whose, holder: Holder, timeout: float | None, limit: int = 10, is_dead: IsDead = _nobody
+        self,
+        whose: PauseScope,
+        holder: LeaseHolder,
+        timeout: float | None,
+        limit: int = 10,
+        is_dead: IsRunnerDead = _never_dead,
     ) -> Sequence[Pause]:
         """Claims what can go on now; waits for the first one, up to `timeout` seconds or, without one, for ever."""
         now = get_running_loop().time
@@ -110,13 +115,15 @@ class SqlPauses:
                 left = self.look_again if end is None else end - now()
                 if taken or left <= 0:
                     return taken
-                rest = max(REST, 4 * (now() - begun))  # however much happens in a workspace, and however many wait
+                rest = max(
+                    MIN_POLL_DELAY, 4 * (now() - begun)
+                )  # however much happens in a workspace, and however many wait
                 await watch.changed(min(left, self.look_again))
                 await sleep(min(left, rest, self.look_again))
 
-    async def claim(self, whose: Whose, holder: Holder, limit: int = 10) -> Sequence[Pause]:
+    async def claim(self, whose: PauseScope, holder: LeaseHolder, limit: int = 10) -> Sequence[Pause]:
         """Runs that nothing keeps from going on, for this holder alone; those that wait longest first."""
-        claiming = ensure_future(self._claim(whose, holder, min(max(limit, 1), TAKEN)))
+        claiming = ensure_future(self._claim(whose, holder, min(max(limit, 1), MAX_CLAIMED)))
         try:
             taken = await shield(claiming)
         except CancelledError:
@@ -125,24 +132,24 @@ class SqlPauses:
             raise
         return await self._whole(whose.workspace, taken)
 
-    async def _claim(self, whose: Whose, holder: Holder, limit: int) -> Sequence[Pause]:
+    async def _claim(self, whose: PauseScope, holder: LeaseHolder, limit: int) -> Sequence[Pause]:
         """Looked for beside the transaction, since there may be thousands, and made sure of in it."""
         workspace = whose.workspace
-        for _ in range(TRIES):
-            found = await self._database.fetch("ready_pauses", *_ready(whose, self._database.clock(), limit))
+        for _ in range(CLAIM_ATTEMPTS):
+            found = await self._database.fetch("ready_pauses", *_ready_values(whose, self._database.clock(), limit))
             ids = [run_id for (run_id,) in found]
             reads = tuple(("pause", workspace, run_id) for run_id in ids)
-            work = Work(partial(_taken, whose=whose, holder=holder, ids=ids), workspace, reads, brief=False)
+            work = BatchItem(partial(_claim_rows, whose=whose, holder=holder, ids=ids), workspace, reads, brief=False)
             taken = cast(Sequence[Pause], await self._database.write(work)) if ids else ()
             if taken or not ids:
                 return taken
         return ()  # others were quicker
 
-    async def held(self, whose: Whose) -> Sequence[str]:
+    async def held(self, whose: PauseScope) -> Sequence[str]:
         """Those who go on with runs now, one name for each run."""
         return [runner for _, runner, _ in await self._held_now(whose)]
 
-    async def held_by(self, whose: Whose, runner: str) -> Sequence[Pause]:
+    async def held_by(self, whose: PauseScope, runner: str) -> Sequence[Pause]:
         """What this runner has claimed, once more: it may not have heard of it."""
         rows = [
             (await self._database.fetch("pause", whose.workspace, run_id), fence)
@@ -151,24 +158,24 @@ class SqlPauses:
         ]
         now = self._database.clock()
         return await self._whole(
-            whose.workspace, [_Row(*row[0]).pause(now) for row, fence in rows if row and row[0][7] == fence]
+            whose.workspace, [_PauseRow(*row[0]).pause(now) for row, fence in rows if row and row[0][7] == fence]
         )
 
-    async def _held_now(self, whose: Whose) -> list[Row]:
+    async def _held_now(self, whose: PauseScope) -> list[Row]:
         return await self._database.fetch("held_pauses", whose.workspace, whose.agent, self._database.clock())
 
-    async def release(self, whose: Whose, is_dead: IsDead) -> None:
+    async def release(self, whose: PauseScope, is_dead: IsRunnerDead) -> None:
         """What is in the hands of those who certainly died can be taken again, at once."""
         for run_id, runner, fence in await self._held_now(whose):
             if is_dead(runner):
                 await self.let_go(whose, run_id, fence, failed=False)
 
-    async def renew(self, whose: Whose, run_id: str, fence: int, lease: int) -> None:
+    async def renew(self, whose: PauseScope, run_id: str, fence: int, lease: int) -> None:
         """Raises LeaseLost if the run is somebody else's by now, was paused again or is over."""
         workspace = whose.workspace
 
         def run(tx: Transaction) -> None:
-            row = _mine(tx, whose, run_id, fence)
+            row = _read_held_row(tx, whose, run_id, fence)
             if row is None:
                 raise LeaseLost("This run is somebody else's by now, paused again, or over.", run_id=run_id)
             until = tx.moment(workspace).now + lease
@@ -176,15 +183,15 @@ class SqlPauses:
 
         await self._write(workspace, run_id, run)
 
-    async def let_go(self, whose: Whose, run_id: str, fence: int, *, failed: bool) -> int:
+    async def let_go(self, whose: PauseScope, run_id: str, fence: int, *, failed: bool) -> int:
         """Gives for how many milliseconds nobody takes it: the longer, the more often it failed."""
         workspace = whose.workspace
 
         def run(tx: Transaction) -> int:
-            row = _mine(tx, whose, run_id, fence)
+            row = _read_held_row(tx, whose, run_id, fence)
             if row is None:
                 return 0
-            pause = delay(row.attempts) if failed else 0
+            pause = retry_delay(row.attempts) if failed else 0
             until = tx.moment(workspace).now + pause
             tx.write("hold_pause", "", until, row.attempts, next_fence(fence, 0), workspace, run_id)
             tx.thread_changed(workspace, run_id)
@@ -192,12 +199,12 @@ class SqlPauses:
 
         return cast(int, await self._write(workspace, run_id, run))
 
-    async def resumed(self, whose: Whose, run_id: str, fence: int) -> bool:
+    async def resumed(self, whose: PauseScope, run_id: str, fence: int) -> bool:
         """It is over, unless it was paused again or somebody else has it by now."""
         workspace = whose.workspace
 
         def run(tx: Transaction) -> bool:
-            row = _mine(tx, whose, run_id, fence)
+            row = _read_held_row(tx, whose, run_id, fence)
             if row is not None:
                 tx.write("drop_pause", workspace, run_id)
             return row is not None
@@ -209,7 +216,7 @@ class SqlPauses:
         many, since = (await self._database.fetch("count_pauses", workspace))[0]
         return int(many), since
 
-    async def stored(self, whose: Whose, run_id: str) -> int:
+    async def stored(self, whose: PauseScope, run_id: str) -> int:
         """The bytes that all runs of an owner take but this one, with some for each row."""
         found = await self._database.fetch("paused_bytes", whose.workspace, whose.owner, run_id)
         return int(found[0][0])
@@ -222,9 +229,9 @@ class SqlPauses:
     async def forget(self, before: int) -> None:
         """Those from before that time whose approvals have all been forgotten, and that nobody goes on with."""
         dropped = True
-        while dropped and (found := await self._database.fetch("old_pauses", before, before, LOT)):
+        while dropped and (found := await self._database.fetch("old_pauses", before, before, BATCH_SIZE)):
             dropped = any(
-                [await self.resumed(Whose(workspace, ""), run_id, fence) for workspace, run_id, fence in found]
+                [await self.resumed(PauseScope(workspace, ""), run_id, fence) for workspace, run_id, fence in found]
             )
 
     async def _whole(self, workspace: str, pauses: Sequence[Pause]) -> Sequence[Pause]:
@@ -236,16 +243,16 @@ class SqlPauses:
         return whole
 
     async def _write(self, workspace: str, run_id: str, run: Any) -> Any:
-        return await self._database.write(Work(run, workspace, (("pause", workspace, run_id),)))
+        return await self._database.write(BatchItem(run, workspace, (("pause", workspace, run_id),)))
 
 
 def drop_pause(tx: Transaction, workspace: str, run_id: str) -> None:
     """With what was needed to go on: the run does not."""
-    if _row(tx, workspace, run_id) is not None:
+    if _read_row(tx, workspace, run_id) is not None:
         tx.write("drop_pause", workspace, run_id)
 
 
-class _Row(NamedTuple):
+class _PauseRow(NamedTuple):
     run_id: str
     called: str
     agent: str
@@ -262,24 +269,24 @@ class _Row(NamedTuple):
         return Pause(name, self.agent, b"", self.paused_at, self.fence, *counts, runner, self.run_id)
 
 
-def _row(tx: Transaction, workspace: str, run_id: str) -> _Row | None:
+def _read_row(tx: Transaction, workspace: str, run_id: str) -> _PauseRow | None:
     """Of two steps with one run in a batch, the second could not see what the first has changed."""
     tx.alone(f"pause {workspace} {run_id}")
     found = tx.fetch("pause", workspace, run_id)
-    return _Row(*found[0]) if found else None
+    return _PauseRow(*found[0]) if found else None
 
 
-def _mine(tx: Transaction, whose: Whose, run_id: str, fence: int) -> _Row | None:
-    row = _row(tx, whose.workspace, run_id)
+def _read_held_row(tx: Transaction, whose: PauseScope, run_id: str, fence: int) -> _PauseRow | None:
+    row = _read_row(tx, whose.workspace, run_id)
     fits = row is not None and row.fence == fence and whose.owner in ("", row.owner)
     return row if fits else None
 
 
-def _taken(tx: Transaction, whose: Whose, holder: Holder, ids: Sequence[str]) -> list[Pause]:
+def _claim_rows(tx: Transaction, whose: PauseScope, holder: LeaseHolder, ids: Sequence[str]) -> list[Pause]:
     workspace, agent, owner = whose
     now, taken = tx.moment(workspace).now, list[Pause]()
     for run_id in ids:
-        row = _row(tx, workspace, run_id)
+        row = _read_row(tx, workspace, run_id)
         free = row is not None and row.lease_until <= now and row.agent == agent and owner in ("", row.owner)
         if row is None or not free or tx.fetch("waits_for", workspace, run_id, now, now):
             continue
@@ -289,11 +296,11 @@ def _taken(tx: Transaction, whose: Whose, holder: Holder, ids: Sequence[str]) ->
     return taken
 
 
-def _check_owner(row: _Row | None, owner: str) -> None:
+def _check_owner(row: _PauseRow | None, owner: str) -> None:
     if row is not None and owner not in ("", row.owner):
         raise Conflict("A run with this id was paused with another key. Name yours otherwise.", run_id=row.run_id)
 
 
-def _ready(whose: Whose, now: int, limit: int) -> tuple[object, ...]:
+def _ready_values(whose: PauseScope, now: int, limit: int) -> tuple[object, ...]:
     workspace, agent, owner = whose
     return (workspace, agent, owner, owner, now, now, now, limit)

@@ -5,52 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from interlock.core.canonical import canonical, read
-from interlock.core.ports import Record, Shelf
+from interlock.core.canonical import canonical, read_canonical
+from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Read, Work
+from interlock.storage.engine.writer import BatchItem, NamedRead
 
-MOST = 10_000  # records of a kind that are listed
-APPLIED = 30 * 24 * 60 * 60 * 1000  # milliseconds that a change is remembered by its key
+MAX_LISTED = 10_000  # records of a kind that are listed
+APPLIED_RETENTION = 30 * 24 * 60 * 60 * 1000  # milliseconds that a change is remembered by its key
 
 
-class SqlRecords:
+class SqlToolItemStore:
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
-    async def get(self, kind: str, record_id: str) -> Record | None:
+    async def get(self, kind: str, record_id: str) -> ToolItem | None:
         found = await self._database.fetch("record", self._workspace, kind, record_id)
-        return _record(found[0]) if found else None
+        return _read_item(found[0]) if found else None
 
-    async def list(self, kind: str) -> Sequence[Record]:
-        return [_record(row) for row in await self._database.fetch("records", self._workspace, kind, MOST)]
+    async def list(self, kind: str) -> Sequence[ToolItem]:
+        return [_read_item(row) for row in await self._database.fetch("records", self._workspace, kind, MAX_LISTED)]
 
-    async def change(self, key: str, step: Callable[[Shelf], object]) -> object:
+    async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
         """The step may be run again from its start, so it does nothing but read the shelf and write to it."""
         workspace = self._workspace
 
         def run(tx: Transaction) -> object:
             tx.alone(f"records of {workspace}")
             kept = tx.fetch("applied", workspace, key) if key else []
-            return read(bytes(kept[0][0])) if kept else _changed(tx, workspace, key, step)
+            return read_canonical(bytes(kept[0][0])) if kept else _apply_change(tx, workspace, key, step)
 
-        reads: tuple[Read, ...] = (("applied", workspace, key),) if key else ()
-        return await self._database.write(Work(run, workspace, reads, brief=False))
+        reads: tuple[NamedRead, ...] = (("applied", workspace, key),) if key else ()
+        return await self._database.write(BatchItem(run, workspace, reads, brief=False))
 
 
-def _changed(tx: Transaction, workspace: str, key: str, step: Callable[[Shelf], object]) -> object:
-    shelf = Shelves(tx, workspace)
+def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
+    shelf = SqlToolItemTransaction(tx, workspace)
     result = canonical(step(shelf))
     shelf.write()
     if key:
         tx.write("insert_applied", workspace, key, result, shelf.now)
-    return read(result)  # as whoever comes again gets it
+    return read_canonical(result)  # as whoever comes again gets it
 
 
-class Shelves:
+class SqlToolItemTransaction:
     """Reads rows as this step has left them, and keeps what is to be written until it is through."""
 
     def __init__(self, tx: Transaction, workspace: str) -> None:
@@ -66,20 +66,20 @@ class Shelves:
             else:
                 self._tx.write("write_record", self._workspace, kind, record_id, body, self.now)
 
-    def get(self, kind: str, record_id: str) -> Record | None:
+    def get(self, kind: str, record_id: str) -> ToolItem | None:
         if (kind, record_id) in self._changed:
             body = self._changed[kind, record_id]
-            return None if body is None else _record((record_id, body, self.now))
+            return None if body is None else _read_item((record_id, body, self.now))
         found = self._tx.fetch("record", self._workspace, kind, record_id)
-        return _record(found[0]) if found else None
+        return _read_item(found[0]) if found else None
 
-    def list(self, kind: str) -> Sequence[Record]:
-        known = {row[0]: row for row in self._tx.fetch("records", self._workspace, kind, MOST)}
+    def list(self, kind: str) -> Sequence[ToolItem]:
+        known = {row[0]: row for row in self._tx.fetch("records", self._workspace, kind, MAX_LISTED)}
         for (changed, record_id), body in self._changed.items():
             if changed == kind:
                 known.pop(record_id, None)
                 known |= {} if body is None else {record_id: (record_id, body, self.now)}
-        return [_record(known[record_id]) for record_id in sorted(known)][:MOST]
+        return [_read_item(known[record_id]) for record_id in sorted(known)][:MAX_LISTED]
 
     def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
         canonical([kind, record_id])  # names that no database keeps are refused here, where only this step fails
@@ -89,6 +89,6 @@ class Shelves:
         self._changed[kind, record_id] = None
 
 
-def _record(row: Row) -> Record:
+def _read_item(row: Row) -> ToolItem:
     record_id, body, at = row
-    return Record(record_id, cast(Mapping[str, object], read(bytes(body))), at)
+    return ToolItem(record_id, cast(Mapping[str, object], read_canonical(bytes(body))), at)

@@ -15,46 +15,46 @@ from typing import Any, Protocol
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.ledger.event import Payload, Stored
 from interlock.core.policy.policy import Ask
-from interlock.core.ports import Page, Query
-from interlock.core.search import Wanted, matches, wanted_by, words_of
+from interlock.core.ports import ApprovalPage, ApprovalQuery
+from interlock.core.search import SearchTerms, make_search_terms, matches_query, search_document
 from interlock.storage.engine import rows
 from interlock.storage.engine.queries import (
     Sql,
-    limit_of,
+    clamp_limit,
     make_cursor,
     page_query,
     read_search_cursor,
-    sort_query,
-    walk_end,
-    walk_query,
+    scan_end_query,
+    scan_pending_query,
+    sort_pending_query,
 )
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 
-EVENTS = 500  # looked at for one lot
-LOT = 100  # approvals: a decision may have to wait until a lot is written
-AT_A_TIME = 10  # approvals, about a millisecond
-IN_A_SWEEP = 10  # lots, so a thousand approvals a second: more would be felt by those who decide
-IN_A_SEARCH = 10  # lots
-PENDING = 500  # that are looked at one by one, in the order of time left
-FEW = 1_000  # matches that can be put into another order than that of the index
+EVENTS_PER_BATCH = 500  # looked at for one lot
+BATCH_SIZE = 100  # approvals: a decision may have to wait until a lot is written
+YIELD_EVERY = 10  # approvals, about a millisecond
+BATCHES_PER_SWEEP = 10  # lots, so a thousand approvals a second: more would be felt by those who decide
+BATCHES_PER_SEARCH = 10  # lots
+MAX_SCANNED_PENDING = 500  # that are looked at one by one, in the order of time left
+MAX_SORTED_MATCHES = 1_000  # matches that can be put into another order than that of the index
 
-Read = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
+ReadStored = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
 
 
-class Searching:
+class ApprovalSearch:
     """`read` makes approvals of rows."""
 
-    def __init__(self, place: Place, finder: Finder, read: Read) -> None:
+    def __init__(self, place: SearchDatabase, finder: FullTextIndex, read: ReadStored) -> None:
         self._place = place
         self._finder = finder
         self._read = read
 
     async def index(self, before: int | None = None) -> bool:
         """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
-        behind = [row[0] for row in await self._place.fetch("unindexed", IN_A_SWEEP)]
-        for _ in range(IN_A_SWEEP // max(len(behind), 1)):
+        behind = [row[0] for row in await self._place.fetch("unindexed", BATCHES_PER_SWEEP)]
+        for _ in range(BATCHES_PER_SWEEP // max(len(behind), 1)):
             behind = [workspace for workspace in behind if await self._next_lot(workspace, before)]
         return bool(behind)
 
@@ -70,62 +70,66 @@ class Searching:
         """Takes words that were erased out of what the index has not thrown away yet."""
         await self._finder.purge(self._place)
 
-    async def page(self, workspace: str, query: Query) -> Page:
-        wanted = wanted_by(workspace, query)
+    async def page(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
+        wanted = make_search_terms(workspace, query)
         behind = await self._is_behind(workspace)
         if query.statuses == ("pending",):
             page = await self._most_urgent(workspace, query, wanted)
         else:
             page = await self._newest(workspace, query, wanted)
-        kept = tuple(_trimmed(stored, query) for stored in page.items if matches(stored, query))
-        return Page(kept, page.next, behind)
+        kept = tuple(_drop_arguments(stored, query) for stored in page.items if matches_query(stored, query))
+        return ApprovalPage(kept, page.next, behind)
 
     async def _is_behind(self, workspace: str) -> bool:
         try:
-            return await self.catch_up(workspace, IN_A_SEARCH)
+            return await self.catch_up(workspace, BATCHES_PER_SEARCH)
         except Error:  # where nothing can be written, what was found before is found still
             return True
 
     # Finding
 
-    async def _newest(self, workspace: str, query: Query, wanted: Wanted) -> Page:
-        span, limit = await self._span(workspace, query), limit_of(query)
+    async def _newest(self, workspace: str, query: ApprovalQuery, wanted: SearchTerms) -> ApprovalPage:
+        span, limit = await self._span(workspace, query), clamp_limit(query)
         most, farthest = self._finder.walk(wanted)
         found: list[Row] = []
         for _ in range(2):
             if 0 < most <= farthest:
                 source = self._walked(wanted, span, most, limit)
-                found = await self._fetch(page_query(source, workspace, _payload(query)))
-                most = _further(most, len(found), limit)
+                found = await self._fetch(page_query(source, workspace, _payload_columns(query)))
+                most = _next_scan_limit(most, len(found), limit)
         if len(found) <= limit:
             source = self._finder.newest(wanted, span, limit + 1)
-            found = await self._fetch(page_query(source, workspace, _payload(query)))
+            found = await self._fetch(page_query(source, workspace, _payload_columns(query)))
         items = await self._read([row[:-1] for row in found[:limit]])
-        return Page(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
+        return ApprovalPage(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
 
-    async def _most_urgent(self, workspace: str, query: Query, wanted: Wanted) -> Page:
+    async def _most_urgent(self, workspace: str, query: ApprovalQuery, wanted: SearchTerms) -> ApprovalPage:
         """Looks at those with the least time left; if they do not fill the page, at all that have the words."""
         condition = self._finder.has(wanted)
-        found = await self._fetch(walk_query(condition, workspace, query, PENDING, _payload(query)))
-        if len(found) > limit_of(query):
+        found = await self._fetch(
+            scan_pending_query(condition, workspace, query, MAX_SCANNED_PENDING, _payload_columns(query))
+        )
+        if len(found) > clamp_limit(query):
             return await self._urgent_page(found, query)
-        end = await self._fetch(walk_end(workspace, query, PENDING))
+        end = await self._fetch(scan_end_query(workspace, query, MAX_SCANNED_PENDING))
         if not end:
             return await self._urgent_page(found, query)
-        text, values = self._finder.some(wanted, workspace, FEW + 1)
+        text, values = self._finder.some(wanted, workspace, MAX_SORTED_MATCHES + 1)
         count = (await self._fetch((f"select count(*) from ({text}) found", values)))[0][0]  # noqa: S608  ours
-        if count > FEW:
+        if count > MAX_SORTED_MATCHES:
             return replace(await self._urgent_page(found, query), next=make_cursor(*end[0]))
-        source = self._finder.some(wanted, workspace, FEW)
-        return await self._urgent_page(await self._fetch(sort_query(source, workspace, query, _payload(query))), query)
+        source = self._finder.some(wanted, workspace, MAX_SORTED_MATCHES)
+        return await self._urgent_page(
+            await self._fetch(sort_pending_query(source, workspace, query, _payload_columns(query))), query
+        )
 
-    async def _urgent_page(self, found: list[Row], query: Query) -> Page:
-        limit = limit_of(query)
+    async def _urgent_page(self, found: list[Row], query: ApprovalQuery) -> ApprovalPage:
+        limit = clamp_limit(query)
         items = tuple(await self._read(found[:limit]))
         last = items[-1].approval if len(found) > limit else None
-        return Page(items, None if last is None else make_cursor(last.expires_at, last.id))
+        return ApprovalPage(items, None if last is None else make_cursor(last.expires_at, last.id))
 
-    def _walked(self, wanted: Wanted, span: Span, most: int, limit: int) -> Sql:
+    def _walked(self, wanted: SearchTerms, span: DocumentRange, most: int, limit: int) -> Sql:
         has, values = self._finder.has(wanted)
         text = (
             "select d.doc, d.id from ("  # noqa: S608  our own words, and whole numbers
@@ -134,9 +138,9 @@ class Searching:
         )
         return text, [span.above, span.below, span.workspace, *values]
 
-    async def _span(self, workspace: str, query: Query) -> Span:
+    async def _span(self, workspace: str, query: ApprovalQuery) -> DocumentRange:
         """Documents are numbered in the order in which approvals are created, so times are numbers too."""
-        span = Span(workspace)
+        span = DocumentRange(workspace)
         if query.since:
             found = await self._place.fetch("last_doc_before", workspace, query.since)
             span = replace(span, above=found[0][0]) if found else span
@@ -160,8 +164,8 @@ class Searching:
             return False
         order: dict[str, None] = {}
         end = mark
-        for seq, approval_id, at in await self._place.fetch("events_behind", workspace, mark, EVENTS):
-            if (len(order) == LOT and approval_id not in order) or (before is not None and at > before):
+        for seq, approval_id, at in await self._place.fetch("events_behind", workspace, mark, EVENTS_PER_BATCH):
+            if (len(order) == BATCH_SIZE and approval_id not in order) or (before is not None and at > before):
                 break
             order.update({approval_id: None} if approval_id else {})
             end = seq
@@ -171,7 +175,7 @@ class Searching:
         known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
         added = [(approval_id, words) for approval_id, old, words in known if old is None]
         changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
-        await self._finder.keep(self._place, Lot(workspace, mark, end, added, changed))
+        await self._finder.keep(self._place, IndexBatch(workspace, mark, end, added, changed))
         return True
 
     async def _made(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
@@ -179,13 +183,13 @@ class Searching:
         made = {}
         for number, row in enumerate(found, 1):
             made[row[1]] = (row[-1], await self._words(row[:-1]))
-            if number % AT_A_TIME == 0:
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return made
 
     async def _words(self, row: Row) -> str:
         try:
-            return words_of(await self._whole(row))
+            return search_document(await self._whole(row))
         except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
             return ""
 
@@ -194,10 +198,12 @@ class Searching:
         try:
             return (await self._read([row]))[0]
         except StoreUnavailable:
-            return Stored(rows.approval_of(row, lambda _: Ask()), rows.payload_of(row[rows.APPROVAL :]))
+            return Stored(
+                rows.read_approval(row, lambda _: Ask()), rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :])
+            )
 
 
-def _further(walked: int, found: int, limit: int) -> int:
+def _next_scan_limit(walked: int, found: int, limit: int) -> int:
     """How far to walk for a full page, judging by what was found so far; 0 if it is full, or too little to judge by."""
     if not 1 < found <= limit:
         return 0
@@ -205,24 +211,24 @@ def _further(walked: int, found: int, limit: int) -> int:
     return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
 
 
-def _payload(query: Query) -> str:
+def _payload_columns(query: ApprovalQuery) -> str:
     return "whole" if query.arguments else query.payload
 
 
-def _trimmed(stored: Stored, query: Query) -> Stored:
+def _drop_arguments(stored: Stored, query: ApprovalQuery) -> Stored:
     """Arguments that were only read to be compared are not given."""
-    if _payload(query) == query.payload:
+    if _payload_columns(query) == query.payload:
         return stored
     return stored._replace(payload=Payload(sentence=stored.payload.sentence))
 
 
 MARK = "search"
-WALK = (500, 16_384)
-PURGED = 256  # pages of the index that are merged when the mark `purge` moves
+SCAN_LIMITS = (500, 16_384)
+PURGE_PAGES = 256  # pages of the index that are merged when the mark `purge` moves
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DocumentRange:
     """The documents of a workspace between two numbers, both excluded."""
 
     workspace: str
@@ -231,7 +237,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class IndexBatch:
     """Pairs of id and words, and the mark that says so: it moves from `old` to `new`, or nothing is written."""
 
     workspace: str
@@ -241,44 +247,44 @@ class Lot:
     changed: Sequence[tuple[str, str]] = ()
 
 
-class Place(Protocol):
+class SearchDatabase(Protocol):
     """As much of a database as searching takes."""
 
     async def fetch(self, name: str, *values: object) -> list[Row]: ...
     async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
+    async def write(self, work: BatchItem) -> Any: ...
 
 
-class Finder(Protocol):
-    def walk(self, wanted: Wanted) -> tuple[int, int]:
+class FullTextIndex(Protocol):
+    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
         """How many of the newest documents are looked at one by one before the index is asked: first, and at most."""
 
-    def has(self, wanted: Wanted) -> Sql:
+    def has(self, wanted: SearchTerms) -> Sql:
         """A condition on a row `d` of docs."""
 
-    def newest(self, wanted: Wanted, span: Span, limit: int) -> Sql:
+    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         """The numbers and ids of documents by the index, the newest first."""
 
-    def some(self, wanted: Wanted, workspace: str, limit: int) -> Sql:
+    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
         """The ids of documents by the index, in any order."""
 
-    async def keep(self, place: Place, lot: Lot) -> bool:
+    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
         """False if the mark stands elsewhere: then nothing was written."""
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """Path, start and text of passages of documents that have one of the words, the best first."""
 
-    async def purge(self, place: Place) -> None:
+    async def purge(self, place: SearchDatabase) -> None:
         """Makes the index give up the words that documents no longer have."""
 
 
-class Fts5:
+class Fts5Index:
     """SQLite. Whole words come newest first, however many there are; the beginning of a word takes all of its words."""
 
-    def walk(self, wanted: Wanted) -> tuple[int, int]:
-        return WALK if wanted.beginning else (0, 0)
+    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
+        return SCAN_LIMITS if wanted.beginning else (0, 0)
 
-    def has(self, wanted: Wanted) -> Sql:
+    def has(self, wanted: SearchTerms) -> Sql:
         patterns = [f"% {word} %" for word in wanted.words]
         patterns += [f"% {wanted.beginning}%"] if wanted.beginning else []
         conditions = [_LIKE] * len(patterns)
@@ -286,7 +292,7 @@ class Fts5:
             conditions.append(f"({' or '.join([_LIKE] * len(wanted.either))})")
         return " and ".join(conditions), [*patterns, *(f"% {word} %" for word in wanted.either)]
 
-    def newest(self, wanted: Wanted, span: Span, limit: int) -> Sql:
+    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         text = (
             "select d.doc, d.id from found cross join docs d "  # noqa: S608  a whole number
             "where found match ? and found.rowid > ? and found.rowid < ? and d.doc = found.rowid and d.workspace = ? "
@@ -294,14 +300,14 @@ class Fts5:
         )
         return text, [self._expression(wanted), span.above, span.below, span.workspace]
 
-    def some(self, wanted: Wanted, workspace: str, limit: int) -> Sql:
+    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
         text = (
             "select d.id from found cross join docs d "  # noqa: S608  a whole number
             f"where found match ? and d.doc = found.rowid and d.workspace = ? limit {limit:d}"
         )
         return text, [self._expression(wanted), workspace]
 
-    async def keep(self, place: Place, lot: Lot) -> bool:
+    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
         """By the writer, as every change."""
 
         def run(tx: Transaction) -> bool:
@@ -315,7 +321,7 @@ class Fts5:
             tx.write("write_mark", lot.workspace, MARK, lot.new)
             return True
 
-        return bool(await place.write(Work(run, lot.workspace, brief=False)))
+        return bool(await place.write(BatchItem(run, lot.workspace, brief=False)))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """A word in the path counts double."""
@@ -328,13 +334,13 @@ class Fts5:
         )
         return text, [" OR ".join([f'"{word}"' for word in words]), workspace]
 
-    async def purge(self, place: Place) -> None:
+    async def purge(self, place: SearchDatabase) -> None:
         """A part of the index after the other, so that a decision waits for one of them only."""
         pages = (await place.fetch_text("select count(*) from found_data", ()))[0][0]
-        for number in range(pages // PURGED + 3):
-            await place.write(Work(partial(_purge, number), "", brief=False))
+        for number in range(pages // PURGE_PAGES + 3):
+            await place.write(BatchItem(partial(_purge_step, number), "", brief=False))
 
-    def _expression(self, wanted: Wanted) -> str:
+    def _expression(self, wanted: SearchTerms) -> str:
         """No word holds a quotation mark, so nothing that people type is taken for an operator."""
         parts = [f'"{word}"' for word in wanted.words]
         if wanted.either:
@@ -344,7 +350,7 @@ class Fts5:
         return " AND ".join(parts)
 
 
-def _purge(number: int, tx: Transaction) -> None:
+def _purge_step(number: int, tx: Transaction) -> None:
     tx.write("write_mark", "", "purge", number)  # a trigger does the rest
 
 

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, Protocol
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.rows import Row
 
-ALL = 2**60  # milliseconds: one part that holds every time
+WHOLE_RANGE = 2**60  # milliseconds: one part that holds every time
 MINUTE = 60_000
 
 
-class Place(Protocol):
+class StatisticsDatabase(Protocol):
     async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
 
 
-class Stretch(NamedTuple):
+class LedgerRange(NamedTuple):
     """The entries after one number and up to another; how many of them there are bounds what it costs to count."""
 
     workspace: str
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
     until: int
 
 
-class Told(NamedTuple):
+class TimeBucketCount(NamedTuple):
     """So many entries of a kind in a part of the time; `begun` of them were about calls that were approved before."""
 
     part: int
@@ -33,7 +33,7 @@ class Told(NamedTuple):
     begun: int
 
 
-class Ended(NamedTuple):
+class NamedEventCount(NamedTuple):
     """So many entries of a kind about a tool or an agent; an approval of edited arguments counts as `edited`."""
 
     name: str
@@ -41,7 +41,7 @@ class Ended(NamedTuple):
     n: int
 
 
-class Waited(NamedTuple):
+class DecisionTimes(NamedTuple):
     """Of the decisions by people in a part of the time, in milliseconds: half were quicker, and 19 of 20 were."""
 
     part: int
@@ -53,21 +53,21 @@ class Waited(NamedTuple):
 class Statistics:
     """Beside the event loop: each of them may look at hundreds of thousands of entries."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StatisticsDatabase) -> None:
         self._place = place
         self._queries = load_queries()
 
-    async def over_time(self, stretch: Stretch, step: int) -> Sequence[Told]:
-        return [Told(*row) for row in await self._fetch("told_over_time", step, *stretch)]
+    async def over_time(self, stretch: LedgerRange, step: int) -> Sequence[TimeBucketCount]:
+        return [TimeBucketCount(*row) for row in await self._fetch("told_over_time", step, *stretch)]
 
-    async def by_tool(self, stretch: Stretch) -> Sequence[Ended]:
-        return [Ended(*row) for row in await self._fetch("told_by_tool", *stretch)]
+    async def by_tool(self, stretch: LedgerRange) -> Sequence[NamedEventCount]:
+        return [NamedEventCount(*row) for row in await self._fetch("told_by_tool", *stretch)]
 
-    async def by_agent(self, stretch: Stretch) -> Sequence[Ended]:
-        return [Ended(*row) for row in await self._fetch("told_by_agent", *stretch)]
+    async def by_agent(self, stretch: LedgerRange) -> Sequence[NamedEventCount]:
+        return [NamedEventCount(*row) for row in await self._fetch("told_by_agent", *stretch)]
 
-    async def times(self, stretch: Stretch, step: int = ALL) -> Sequence[Waited]:
-        return [Waited(*row) for row in await self._fetch("times_to_decide", step, *stretch)]
+    async def times(self, stretch: LedgerRange, step: int = WHOLE_RANGE) -> Sequence[DecisionTimes]:
+        return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *stretch)]
 
     async def reads(self, workspace: str, since: int) -> Sequence[tuple[str, int]]:
         """Of the first thousand tools, the hundred that were read most."""

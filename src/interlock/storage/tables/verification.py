@@ -13,135 +13,139 @@ from typing import Any
 from interlock.core.canonical import digest
 from interlock.core.card import visible
 from interlock.core.errors import StoreUnavailable
-from interlock.core.ledger.chain import UNREADABLE, Entry
+from interlock.core.ledger.chain import PARSE_ERRORS, Entry
 from interlock.core.ledger.event import Stored
-from interlock.core.ledger.expected_tables import STATED, TABLES, FreezeRow, KeyRow, stating
-from interlock.core.ledger.row_digests import shown_sha256, subject_sha256
+from interlock.core.ledger.expected_tables import STATED_KIND, TABLES, FreezeRow, KeyRow, stated_event
+from interlock.core.ledger.row_digests import shown_texts_sha256, subject_sha256
 from interlock.core.policy.policy import Ask
-from interlock.core.ports import AgentVersion, CheckedPage, CheckedRow
+from interlock.core.ports import AgentVersion, AuditPage, AuditRow
 from interlock.storage.engine import rows
-from interlock.storage.engine.cache import Interned, learn_terms
+from interlock.storage.engine.cache import Interned, intern_terms
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import Work
+from interlock.storage.engine.writer import BatchItem
 
-DEFINITIONS = 10_000  # of tools that were found sound, kept in memory
-_READ: dict[str, Callable[[Row], tuple[str, Any]]] = {
-    "users": lambda row: (str(row[0]), rows.user_of(row)),
-    "keys": lambda row: (str(row[0]), KeyRow(rows.key_of(row[:-1]), row[-1])),
-    "policies": lambda row: (str(row[0]), rows.policy_of(row)),
-    "grants": lambda row: (str(row[1]), rows.grant_of(row)),
+MAX_CACHED_DEFINITIONS = 10_000  # of tools that were found sound, kept in memory
+_ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
+    "users": lambda row: (str(row[0]), rows.read_user(row)),
+    "keys": lambda row: (str(row[0]), KeyRow(rows.read_key(row[:-1]), row[-1])),
+    "policies": lambda row: (str(row[0]), rows.read_policy(row)),
+    "grants": lambda row: (str(row[1]), rows.read_grant(row)),
     "agents": lambda row: (str(row[0]), AgentVersion(*row)),
-    "freezes": lambda row: (str(row[0]), FreezeRow(rows.freezes_of([row[:-1]])[0], row[-1])),
-    "pins": lambda row: (visible(str(row[0])), rows.pin_of(row)),
+    "freezes": lambda row: (str(row[0]), FreezeRow(rows.read_freezes([row[:-1]])[0], row[-1])),
+    "pins": lambda row: (visible(str(row[0])), rows.read_pin(row)),
 }
 
 
-class SqlChecking:
+class SqlAuditReader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sound: set[str] = set()  # definitions
 
-    async def approvals(self, workspace: str, after: str, until: str, limit: int) -> CheckedPage:
+    async def approvals(self, workspace: str, after: str, until: str, limit: int) -> AuditPage:
         """By their ids: those after one and up to another."""
         found = await self._database.fetch("checked_approvals", workspace, workspace, after, until, limit)
         terms: dict[str, Ask | str] = {}
-        for sha256 in {str(row[rows.TERMS + 1]) for row in found}:
+        for sha256 in {str(row[rows.TERMS_COLUMN + 1]) for row in found}:
             terms[sha256] = await self._terms(sha256)
-        for sha256 in {str(row[SPEC + 1]) for row in found} - self._sound:
+        for sha256 in {str(row[SPEC_COLUMN + 1]) for row in found} - self._sound:
             await self._look_at_spec(sha256)
-        items = [(str(row[ID + 1]), self._read(row[1:], terms)) for row in found]
-        return CheckedPage(found[0][0] if found else 0, items)
+        items = [(str(row[ID_COLUMN + 1]), self._read(row[1:], terms)) for row in found]
+        return AuditPage(found[0][0] if found else 0, items)
 
     async def entries(
         self, workspace: str, after: tuple[str, int], until: str, newest: int, limit: int
     ) -> Sequence[Entry]:
         """About approvals, in the order of those and of their numbers; `after` is where the last page ended."""
-        return rows.entries_of(await self._database.fetch("checked_entries", workspace, *after, until, newest, limit))
+        return rows.read_entries(await self._database.fetch("checked_entries", workspace, *after, until, newest, limit))
 
-    async def rows(self, table: str, workspace: str, after: str, limit: int) -> CheckedPage:
+    async def rows(self, table: str, workspace: str, after: str, limit: int) -> AuditPage:
         """Of people, keys, policies, grants, agents, freezes or pins, by their names or ids."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
         if not found:
-            return CheckedPage(0, [])
-        return CheckedPage(found[0][0], [row_of(table, row[1:]) for row in found], str(place_of(table, found[-1][1:])))
+            return AuditPage(0, [])
+        return AuditPage(
+            found[0][0], [read_row(table, row[1:]) for row in found], str(row_cursor(table, found[-1][1:]))
+        )
 
     async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]:
         """Entries that say what those tables hold, and what was erased; without the uses of grants."""
-        return rows.entries_of(await self._database.fetch("statements", workspace, after, until, limit))
+        return rows.read_entries(await self._database.fetch("statements", workspace, after, until, limit))
 
     async def has_used(self, workspace: str, key: str, agent: str) -> bool:
         """Whether it is noted that a key has used the name of an agent, as names are compared."""
         return bool(await self._database.fetch("key_agent", workspace, agent, key))
 
-    def _read(self, row: Row, terms: dict[str, Ask | str]) -> CheckedRow:
-        known = terms[str(row[rows.TERMS])]
+    def _read(self, row: Row, terms: dict[str, Ask | str]) -> AuditRow:
+        known = terms[str(row[rows.TERMS_COLUMN])]
         if isinstance(known, str):
             return known
-        if row[SPEC] not in self._sound:
+        if row[SPEC_COLUMN] not in self._sound:
             return "The definition of its tool is missing or was altered."
         try:
-            return Stored(rows.approval_of(row, lambda _: known), rows.payload_of(row[rows.APPROVAL :]))
-        except UNREADABLE as error:
+            return Stored(
+                rows.read_approval(row, lambda _: known), rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :])
+            )
+        except PARSE_ERRORS as error:
             return f"Its row cannot be read: {error}."
 
     async def _terms(self, sha256: str) -> Ask | str:
         """What nobody altered; else what to say of it."""
         interned = Interned()
         try:
-            return learn_terms(sha256, await self._database.fetch("terms", sha256), interned)
+            return intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
         except StoreUnavailable:
             return "Its terms are missing or were altered."
-        except UNREADABLE as error:
+        except PARSE_ERRORS as error:
             return f"Its terms cannot be read: {error}."
 
     async def _look_at_spec(self, sha256: str) -> None:
         found = await self._database.fetch("spec", sha256)
-        if len(self._sound) >= DEFINITIONS:
+        if len(self._sound) >= MAX_CACHED_DEFINITIONS:
             self._sound.clear()
         if found and isinstance(found[0][0], bytes) and digest(found[0][0]) == sha256:
             self._sound.add(sha256)
 
 
-ID, SPEC = 1, 12  # columns of an approval
+ID_COLUMN, SPEC_COLUMN = 1, 12  # columns of an approval
 
 
-def place_of(table: str, row: Row) -> object:
+def row_cursor(table: str, row: Row) -> object:
     """Where the next page begins: after this, as the database has it."""
     return row[1] if table == "grants" else row[0]
 
 
-def row_of(table: str, row: Row) -> tuple[str, Any]:
+def read_row(table: str, row: Row) -> tuple[str, Any]:
     try:
-        return _READ[table](row)
-    except UNREADABLE as error:
-        return str(place_of(table, row)), f"It cannot be read: {error}."
+        return _ROW_READERS[table](row)
+    except PARSE_ERRORS as error:
+        return str(row_cursor(table, row)), f"It cannot be read: {error}."
 
 
-PAGE = 1_000
+PAGE_SIZE = 1_000
 
 
-async def state_all(database: Database) -> list[str]:
+async def backfill_statements(database: Database) -> list[str]:
     """Has ledgers of an earlier version say what there is, before anything else is written; gives workspaces."""
     found = [str(row[0]) for row in await database.fetch("unstated")]
-    return [workspace for workspace in found if await database.write(state(workspace))]
+    return [workspace for workspace in found if await database.write(backfill_statement(workspace))]
 
 
-def state(workspace: str) -> Work:
+def backfill_statement(workspace: str) -> BatchItem:
     def run(tx: Transaction) -> bool:
         tx.alone(f"stating of {workspace}")
-        if tx.fetch("mark", workspace, STATED):
+        if tx.fetch("mark", workspace, STATED_KIND):
             return False  # another process was here
-        tx.write("write_mark", workspace, STATED, tx.head(workspace).seq)
+        tx.write("write_mark", workspace, STATED_KIND, tx.head(workspace).seq)
         if _is_stated(tx, workspace):
             return False
-        found = {table: list(_rows(tx, table, workspace)) for table in TABLES}
-        tx.tell(workspace, [stating(found, dict(_open(tx, workspace)))])
+        found = {table: list(_read_rows(tx, table, workspace)) for table in TABLES}
+        tx.tell(workspace, [stated_event(found, dict(_open_approvals(tx, workspace)))])
         return True
 
-    return Work(run, workspace, brief=False)
+    return BatchItem(run, workspace, brief=False)
 
 
 def _is_stated(tx: Transaction, workspace: str) -> bool:
@@ -149,20 +153,20 @@ def _is_stated(tx: Transaction, workspace: str) -> bool:
     return bool(tx.fetch("stated_entry", workspace)) or bool(born and '"subject":"' in born[0][0])
 
 
-def _rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[str, Any]]:
+def _read_rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[str, Any]]:
     after: object = 0 if table == "policies" else ""
-    while found := tx.fetch(f"checked_{table}", workspace, workspace, after, PAGE):
-        read = [row_of(table, row[1:]) for row in found]
+    while found := tx.fetch(f"checked_{table}", workspace, workspace, after, PAGE_SIZE):
+        read = [read_row(table, row[1:]) for row in found]
         yield from [(row_id, row) for row_id, row in read if not isinstance(row, str)]
-        after = place_of(table, found[-1][1:])
+        after = row_cursor(table, found[-1][1:])
 
 
-def _open(tx: Transaction, workspace: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
+def _open_approvals(tx: Transaction, workspace: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
     after = ""
-    while found := tx.fetch("stated_approvals", workspace, after, PAGE):
+    while found := tx.fetch("stated_approvals", workspace, after, PAGE_SIZE):
         for row in found:
-            with suppress(*UNREADABLE, StoreUnavailable):  # it is left out, and a verifier says why
-                approval = rows.approval_of(row, tx.terms)
-                stored = Stored(approval, rows.payload_of(row[rows.APPROVAL :]))
-                yield approval.id, (subject_sha256(approval), approval.terms.sha256, shown_sha256(stored))
+            with suppress(*PARSE_ERRORS, StoreUnavailable):  # it is left out, and a verifier says why
+                approval = rows.read_approval(row, tx.terms)
+                stored = Stored(approval, rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :]))
+                yield approval.id, (subject_sha256(approval), approval.terms.sha256, shown_texts_sha256(stored))
         after = str(found[-1][1])

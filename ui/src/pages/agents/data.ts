@@ -6,8 +6,8 @@ import type { Change } from "./switching";
 
 export type AgentInfo = Shapes["AgentInfo"];
 export type ToolInfo = Shapes["ToolInfo"];
-export type Reason = Shapes["Reason"];
-export type ToolCalls = Shapes["ToolCalls"];
+export type Reason = Shapes["VerdictReason"];
+export type ToolCalls = Shapes["ToolCallCountsJson"];
 
 export const DAYS = 30;
 const PAGE = 50;

@@ -3,8 +3,8 @@ import { useEffect } from "react";
 import { call, type Shapes } from "../../api/client";
 import { live } from "../../live/live";
 
-export type ListedTool = Shapes["ListedTool"];
-export type ListedTools = Shapes["ListedTools"];
+export type ListedTool = Shapes["ToolTrustInfo"];
+export type ListedTools = Shapes["ToolTrustList"];
 export type Effect = "read" | "write" | "destructive";
 
 export const MOST = 500; // tools of one list

@@ -3,7 +3,7 @@ import type { Shapes } from "../../api/client";
 import type { Sent } from "../../live/sse";
 import { parse } from "../../api/json";
 
-export type Thread = Shapes["WholeThread"];
+export type Thread = Shapes["ThreadDetails"];
 type Line = Shapes["ThreadLine"];
 
 export interface Call {

@@ -2,7 +2,7 @@ import type { Shapes } from "../../api/client";
 import { visible } from "../../parts/visible";
 import { whom } from "./told";
 
-export type Entry = Shapes["Entry"];
+export type Entry = Shapes["TimelineEntryJson"];
 type Said = (entry: Entry) => string;
 
 /** What happened, in a sentence without the actor: "approved it", after "bob". */

@@ -1,6 +1,6 @@
 import type { Shapes } from "../../api/client";
 
-type Verification = Shapes["Verification"];
+type Verification = Shapes["VerificationJson"];
 
 /** What a verification came to, for people: what was checked, up to where, and how long it took. */
 export function inWords(last: Verification): { title: string; color: string; text: string } {

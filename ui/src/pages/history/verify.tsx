@@ -5,7 +5,7 @@ import { Ago } from "../../parts/time";
 import { Problem } from "../../parts/states";
 import { inWords } from "./verdict";
 
-type Verification = Shapes["Verification"];
+type Verification = Shapes["VerificationJson"];
 const KEY = ["audit", "verification"];
 
 /** Has the ledger checked beside the server, shows how far it is, and keeps what came of it in sight. */

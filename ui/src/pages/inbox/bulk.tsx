@@ -12,7 +12,7 @@ import type { Row } from "./feed";
 import { hindrance } from "./selection";
 import type { Undo } from "./use_undo";
 
-export type Result = Shapes["Result"];
+export type Result = Shapes["BulkDecisionResult"];
 
 interface Props {
   ids: readonly string[];

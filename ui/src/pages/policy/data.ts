@@ -1,12 +1,12 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { call, send, type Shapes } from "../../api/client";
 
-export type Checked = Shapes["Checked"];
+export type Checked = Shapes["PolicyCheckResult"];
 export type RuleInfo = Shapes["RuleInfo"];
 export type RuleChange = Shapes["RuleChange"];
 export type PolicyDiff = Shapes["PolicyDiff"];
-export type Activity = Shapes["Activity"];
-export type Version = Shapes["Version"];
+export type Activity = Shapes["RuleActivityJson"];
+export type Version = Shapes["PolicyVersionJson"];
 export type Verdict = RuleInfo["then"];
 
 /** A policy as it was put, comments included; version 0 is none at all. */
@@ -80,7 +80,7 @@ export function useTemplates() {
 }
 
 /** Only if what is in force is still the version that it was made from. */
-export function usePut(onPut: (now: Shapes["PutVersion"]) => void) {
+export function usePut(onPut: (now: Shapes["PutPolicyResult"]) => void) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ text, seen, reason }: { text: string; seen: number; reason: string }) =>

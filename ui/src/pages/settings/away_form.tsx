@@ -15,7 +15,7 @@ interface AwayProps {
 /** Until when somebody is away, and who decides in their place (out of office). */
 export function AwayForm({ person, everybody, whose }: AwayProps) {
   const put = useSending(
-    (body: Shapes["Away"]) => send("put", addressOf(whose, person.name), { body }),
+    (body: Shapes["AwayBody"]) => send("put", addressOf(whose, person.name), { body }),
     ["users", "approval", "approvals"],
   );
   const back = () => put.mutate({ until: null, users: [], teams: [] });
@@ -47,7 +47,7 @@ interface NewAwayProps {
   person: PersonInfo;
   everybody: PersonInfo[];
   sending: boolean;
-  onSend: (body: Shapes["Away"]) => void;
+  onSend: (body: Shapes["AwayBody"]) => void;
 }
 
 function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {

@@ -6,7 +6,7 @@ import { parse } from "../../api/json";
 export type PersonInfo = Shapes["Person"];
 export type KeyInfo = Shapes["KeyInfo"];
 export type GrantInfo = Shapes["GrantInfo"];
-export type Role = Shapes["NewUser"]["role"];
+export type Role = Shapes["NewUserBody"]["role"];
 
 export function useUsers() {
   return useQuery({ queryKey: ["users"], queryFn: ({ signal }) => call("get", "/api/users", { signal }) });
@@ -52,8 +52,8 @@ export function boundTo(key: KeyInfo): string {
 }
 
 /** What ends with somebody who is removed, in lines. */
-export function endedLines(ended: Shapes["Removal"]): string[] {
-  const named = (found: Shapes["Named"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
+export function endedLines(ended: Shapes["RemovalEffectsJson"]): string[] {
+  const named = (found: Shapes["NamedItem"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
   const lines: [string, string][] = [
     ["Grants", named(ended.grants)],
     ["Keys", named(ended.keys)],

@@ -35,7 +35,7 @@ export default function ByLink({ id, token }: { id: string; token: string }) {
   );
 }
 
-type Looked = Shapes["LookedAt"] & { read_at: number };
+type Looked = Shapes["LinkedApproval"] & { read_at: number };
 
 function Told({ id, token, link }: { id: string; token: string; link: Looked }) {
   const now = { ...link.approval, read_at: link.read_at };

@@ -25,7 +25,7 @@ export default function Welcome() {
   );
 }
 
-function Enter({ token, link }: { token: string; link: Shapes["LinkFor"] }) {
+function Enter({ token, link }: { token: string; link: Shapes["SignInLinkInfo"] }) {
   const enter = useMutation({
     mutationFn: (fields: Record<string, string>) =>
       call("post", "/api/session/link", {

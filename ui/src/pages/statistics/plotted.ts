@@ -1,8 +1,8 @@
 import type { Shapes } from "../../api/client";
 
-export type Plotted = Shapes["Plotted"];
-export type Share = Shapes["Share"];
-type Part = Shapes["Part"];
+export type Plotted = Shapes["StatsHistory"];
+export type Share = Shapes["OutcomeCounts"];
+type Part = Shapes["StatsInterval"];
 
 /** A colour and a word for every end; told apart in grey, in the dark, and by those who see fewer colours. */
 export const ENDS = [

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
-from interlock.chat.tool import Kit, Tool, Use, schema
-from interlock.chat.tools.github.api import GitHub, Json, Lost, Talk, github_of
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.chat.tools.github.api import GitHubAccess, GitHubClient, GitHubResponseLost, Json, make_github_access
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
-from interlock.core.ports import Records
+from interlock.core.ports import ToolItemStore
 from interlock.runtime.durations import rfc3339
 
-LIMIT = 30
-MOST = 100
+DEFAULT_LIMIT = 30
+MAX_LIMIT = 100
 MAX_BODY = 60_000  # characters; GitHub takes 65,536
 MAX_SHOWN = 10_000
 SHOWN_COMMENTS = 30
-SKEW = 3_600_000  # milliseconds that our clock and GitHub's may differ
+CLOCK_SKEW = 3_600_000  # milliseconds that our clock and GitHub's may differ
 UNCLEAR = "Whether it was carried out is not known: look on GitHub before you try again."
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
@@ -33,52 +33,52 @@ NUMBER = {"type": "integer", "minimum": 1}
 BODY = {"type": "string", "maxLength": MAX_BODY, "description": "Markdown."}
 NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}, "maxItems": 20}
 SOME_NAMES = {**NAMES, "minItems": 1}
-HOW_MANY = {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT}
+HOW_MANY = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
 STATE = {"type": "string", "enum": ["open", "closed", "all"], "default": "open"}
 
 
-def reads(kit: Kit) -> Sequence[Tool]:
-    github = github_of(kit.settings, kit.transport)
+def reads(kit: ToolContext) -> Sequence[Tool]:
+    github = make_github_access(kit.settings, kit.transport)
     if github is None:
         return ()
     return (
-        _read(
+        _read_tool(
             "github_list_issues",
             "Lists the issues of a GitHub repository, the newest first.",
-            schema("repo", repo=REPO, state=STATE, limit=HOW_MANY),
+            object_schema("repo", repo=REPO, state=STATE, limit=HOW_MANY),
             "List issues of {repo}",
             lambda use: _list_issues(github, use.args),
         ),
-        _read(
+        _read_tool(
             "github_search_issues",
             "Searches issues and pull requests on GitHub, in GitHub's own search language, such as "
             "`repo:owner/name is:open login`.",
-            schema("query", query={**TEXT, "maxLength": 256}, limit=HOW_MANY),
+            object_schema("query", query={**TEXT, "maxLength": 256}, limit=HOW_MANY),
             "Search GitHub for {query}",
             lambda use: _search(github, use.args),
         ),
-        _read(
+        _read_tool(
             "github_read_issue",
             "Reads an issue or a pull request of a GitHub repository, with its newest comments.",
-            schema("repo number", repo=REPO, number=NUMBER),
+            object_schema("repo number", repo=REPO, number=NUMBER),
             "Read {repo}#{number}",
             lambda use: _read_issue(github, use.args),
         ),
     )
 
 
-def writes(kit: Kit) -> Sequence[Tool]:
-    github = github_of(kit.settings, kit.transport)
+def writes(kit: ToolContext) -> Sequence[Tool]:
+    github = make_github_access(kit.settings, kit.transport)
     if github is None:
         return ()
-    desk = _Desk(github, kit.records)
+    desk = _GitHubWriter(github, kit.records)
     return (
         Tool(
             ToolSpec(
                 "github_create_issue",
                 "write",
-                schema("repo title", repo=REPO, title=TEXT, body=BODY, labels=NAMES, assignees=NAMES),
-                _new_issue,
+                object_schema("repo title", repo=REPO, title=TEXT, body=BODY, labels=NAMES, assignees=NAMES),
+                _describe_new_issue,
                 idempotent=True,
             ),
             "Creates an issue in a GitHub repository.",
@@ -88,7 +88,7 @@ def writes(kit: Kit) -> Sequence[Tool]:
             ToolSpec(
                 "github_open_pull_request",
                 "write",
-                schema("repo title head base", repo=REPO, title=TEXT, head=TEXT, base=TEXT, body=BODY),
+                object_schema("repo title head base", repo=REPO, title=TEXT, head=TEXT, base=TEXT, body=BODY),
                 "Open pull request '{title}' in {repo}, from {head} into {base}",
                 idempotent=True,
             ),
@@ -99,9 +99,9 @@ def writes(kit: Kit) -> Sequence[Tool]:
             ToolSpec(
                 "github_request_review",
                 "write",
-                schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
-                lambda args: f"Ask {_listed(args['reviewers'])} to review {args['repo']}#{args['number']}",
-                lambda args: _pull_shown(github, args),
+                object_schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
+                lambda args: f"Ask {_join_names(args['reviewers'])} to review {args['repo']}#{args['number']}",
+                lambda args: _preview_pull(github, args),
                 idempotent=True,  # who is asked already is not asked again
             ),
             "Asks people, by their login, to review a pull request.",
@@ -111,9 +111,9 @@ def writes(kit: Kit) -> Sequence[Tool]:
             ToolSpec(
                 "github_comment",
                 "write",
-                schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
+                object_schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
                 "Comment on {repo}#{number}",
-                lambda args: _issue_shown(github, args),
+                lambda args: _preview_issue(github, args),
                 idempotent=True,
             ),
             "Comments on an issue or a pull request of a GitHub repository.",
@@ -122,20 +122,22 @@ def writes(kit: Kit) -> Sequence[Tool]:
     )
 
 
-def _read(name: str, about: str, takes: Json, sentence: str, run: Callable[[Use], Awaitable[object]]) -> Tool:
+def _read_tool(
+    name: str, about: str, takes: Json, sentence: str, run: Callable[[ToolInvocation], Awaitable[object]]
+) -> Tool:
     return Tool(ToolSpec(name, "read", takes, sentence), about, run)
 
 
-def _new_issue(args: Args) -> str:
-    whose = f"assigned to {_listed(args['assignees'])}" if args.get("assignees") else "unassigned"
+def _describe_new_issue(args: Args) -> str:
+    whose = f"assigned to {_join_names(args['assignees'])}" if args.get("assignees") else "unassigned"
     return f"Create issue '{args['title']}' in {args['repo']}, {whose}"
 
 
-def _listed(names: object) -> str:
+def _join_names(names: object) -> str:
     return ", ".join(cast(Sequence[str], names))
 
 
-async def _list_issues(github: GitHub, args: Args) -> object:
+async def _list_issues(github: GitHubAccess, args: Args) -> object:
     """GitHub's list holds pull requests too; they are left out."""
     limit = _limit(args)
     path = f"/repos/{_repo(args)}/issues"
@@ -143,31 +145,37 @@ async def _list_issues(github: GitHub, args: Args) -> object:
     async with github.talk() as talk:
         async for item in talk.pages(path, state=str(args.get("state", "open")), sort="created", direction="desc"):
             if "pull_request" not in item:
-                found.append(_issue(item))
+                found.append(_issue_json(item))
             if len(found) == limit:
                 break
     return {"repo": args["repo"], "issues": found}
 
 
-async def _search(github: GitHub, args: Args) -> object:
+async def _search(github: GitHubAccess, args: Args) -> object:
     query = str(args["query"])
     asked = query if _KIND.search(query) else f"{query} is:issue"  # GitHub wants one or the other
     async with github.talk() as talk:
         found = await talk.get("/search/issues", q=asked, per_page=_limit(args))
-    issues = [{"repo": _home(item), **_issue(item)} for item in found["items"]]
+    issues = [{"repo": _repo_name(item), **_issue_json(item)} for item in found["items"]]
     return {"query": asked, "total": found["total_count"], "issues": issues}
 
 
-async def _read_issue(github: GitHub, args: Args) -> object:
+async def _read_issue(github: GitHubAccess, args: Args) -> object:
     path = f"/repos/{_repo(args)}/issues/{_number(args)}"
     async with github.talk() as talk:
         issue = await talk.get(path)
         comments = await _newest_comments(talk, path, int(issue["comments"]))
-    told = [{"author": _login(one), "at": one["created_at"], "body": _shown(one)} for one in comments]
-    return {"repo": args["repo"], **_issue(issue), "body": _shown(issue), "comments": told, "of": issue["comments"]}
+    told = [{"author": _login(one), "at": one["created_at"], "body": _body_text(one)} for one in comments]
+    return {
+        "repo": args["repo"],
+        **_issue_json(issue),
+        "body": _body_text(issue),
+        "comments": told,
+        "of": issue["comments"],
+    }
 
 
-async def _newest_comments(talk: Talk, path: str, count: int) -> list[Json]:
+async def _newest_comments(talk: GitHubClient, path: str, count: int) -> list[Json]:
     """GitHub gives the oldest first, so the newest are on the last two pages."""
     last = -(-count // SHOWN_COMMENTS)
     found: list[Json] = []
@@ -177,108 +185,108 @@ async def _newest_comments(talk: Talk, path: str, count: int) -> list[Json]:
 
 
 @dataclass(frozen=True)
-class _Desk:
+class _GitHubWriter:
     """Where things are written, each once for its key."""
 
-    github: GitHub
-    records: Records
+    github: GitHubAccess
+    records: ToolItemStore
 
-    async def create_issue(self, use: Use) -> object:
+    async def create_issue(self, use: ToolInvocation) -> object:
         args, path = use.args, f"/repos/{_repo(use.args)}/issues"
-        body = {"title": args["title"], "body": _marked(args.get("body", ""), use.key)}
+        body = {"title": args["title"], "body": _with_mark(args.get("body", ""), use.key)}
         body |= {name: args[name] for name in ("labels", "assignees") if args.get(name)}
         since = await self._since(use.key)
         async with self.github.talk() as talk:
-            made = await _once(
+            made = await _create_once(
                 lambda: talk.pages(path, state="all", sort="created", direction="desc", since=since),
                 lambda: talk.post(path, body),
                 use.key,
             )
-        return {"repo": args["repo"], **_issue(made)}
+        return {"repo": args["repo"], **_issue_json(made)}
 
-    async def comment(self, use: Use) -> object:
+    async def comment(self, use: ToolInvocation) -> object:
         path = f"/repos/{_repo(use.args)}/issues/{_number(use.args)}/comments"
         since = await self._since(use.key)
-        body = {"body": _marked(use.args["body"], use.key)}
+        body = {"body": _with_mark(use.args["body"], use.key)}
         async with self.github.talk() as talk:
-            made = await _once(lambda: talk.pages(path, since=since), lambda: talk.post(path, body), use.key)
+            made = await _create_once(lambda: talk.pages(path, since=since), lambda: talk.post(path, body), use.key)
         return {"repo": use.args["repo"], "number": use.args["number"], "url": made["html_url"]}
 
-    async def open_pull_request(self, use: Use) -> object:
+    async def open_pull_request(self, use: ToolInvocation) -> object:
         """Those from the same branch into the same one are few, so all of them are looked at."""
         args, repo = use.args, _repo(use.args)
         path, head, base = f"/repos/{repo}/pulls", str(args["head"]), str(args["base"])
         whose = head if ":" in head else f"{repo.partition('/')[0]}:{head}"
-        body = {"title": args["title"], "head": head, "base": base, "body": _marked(args.get("body", ""), use.key)}
+        body = {"title": args["title"], "head": head, "base": base, "body": _with_mark(args.get("body", ""), use.key)}
         async with self.github.talk() as talk:
-            made = await _once(
+            made = await _create_once(
                 lambda: talk.pages(path, state="all", head=whose, base=base, sort="created", direction="desc"),
                 lambda: talk.post(path, body),
                 use.key,
             )
-        return {"repo": args["repo"], **_pull(made)}
+        return {"repo": args["repo"], **_pull_json(made)}
 
-    async def request_review(self, use: Use) -> object:
+    async def request_review(self, use: ToolInvocation) -> object:
         path = f"/repos/{_repo(use.args)}/pulls/{_number(use.args)}/requested_reviewers"
         async with self.github.talk() as talk:
             made = await talk.post(path, {"reviewers": use.args["reviewers"]})
-        return {"repo": use.args["repo"], **_pull(made), "reviewers": _asked(made)}
+        return {"repo": use.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
 
     async def _since(self, key: str) -> str:
         """Shortly before the first try: whatever this call made has changed since."""
         first = await self.records.change(key, lambda shelf: shelf.now)
-        return rfc3339(cast(int, first) - SKEW)[:19] + "Z"
+        return rfc3339(cast(int, first) - CLOCK_SKEW)[:19] + "Z"
 
 
-async def _once(look: Callable[[], AsyncIterator[Json]], make: Callable[[], Awaitable[Any]], key: str) -> Json:
-    found = await _marked_one(look(), key)
+async def _create_once(look: Callable[[], AsyncIterator[Json]], make: Callable[[], Awaitable[Any]], key: str) -> Json:
+    found = await _find_marked(look(), key)
     if found is not None:
         return found
     try:
         return cast(Json, await make())
-    except Lost as lost:
-        found = await _marked_one(look(), key)  # perhaps it was made, and only the answer got lost
+    except GitHubResponseLost as lost:
+        found = await _find_marked(look(), key)  # perhaps it was made, and only the answer got lost
         if found is not None:
             return found
         raise EffectUnknown(f"{lost} {UNCLEAR}") from None
 
 
-async def _marked_one(items: AsyncIterator[Json], key: str) -> Json | None:
-    mark = _mark(key)
+async def _find_marked(items: AsyncIterator[Json], key: str) -> Json | None:
+    mark = _idempotency_mark(key)
     async for item in items:
         if mark in str(item.get("body") or ""):  # anywhere: people may have written below it since
             return item
     return None
 
 
-def _marked(body: object, key: str) -> str:
-    return f"{body}\n\n{_mark(key)}" if body else _mark(key)
+def _with_mark(body: object, key: str) -> str:
+    return f"{body}\n\n{_idempotency_mark(key)}" if body else _idempotency_mark(key)
 
 
-def _mark(key: str) -> str:
+def _idempotency_mark(key: str) -> str:
     """Nobody can write it beforehand: the key is made when the call is proposed."""
     if not key:
         raise ToolFailed("This call has no key, so nobody could tell a second try. Nothing was sent.")
     return f"<!-- interlock:{sha256(f'github {key}'.encode()).hexdigest()[:32]} -->"
 
 
-async def _issue_shown(github: GitHub, args: Args) -> str:
+async def _preview_issue(github: GitHubAccess, args: Args) -> str:
     async with github.talk() as talk:
         issue = await talk.get(f"/repos/{_repo(args)}/issues/{_number(args)}")
     kind = "Pull request" if "pull_request" in issue else "Issue"
     return f"{kind} #{issue['number']} '{issue['title']}', {issue['state']}, by {_login(issue)}."
 
 
-async def _pull_shown(github: GitHub, args: Args) -> str:
+async def _preview_pull(github: GitHubAccess, args: Args) -> str:
     async with github.talk() as talk:
         pull = await talk.get(f"/repos/{_repo(args)}/pulls/{_number(args)}")
-    asked = ", ".join(_asked(pull)) or "nobody"
+    asked = ", ".join(_requested_reviewers(pull)) or "nobody"
     return (
         f"Pull request #{pull['number']} '{pull['title']}', {pull['state']}, by {_login(pull)}. Asked so far: {asked}."
     )
 
 
-def _issue(item: Json) -> Json:
+def _issue_json(item: Json) -> Json:
     return {
         "number": item["number"],
         "title": item["title"],
@@ -292,7 +300,7 @@ def _issue(item: Json) -> Json:
     }
 
 
-def _pull(item: Json) -> Json:
+def _pull_json(item: Json) -> Json:
     return {
         "number": item["number"],
         "title": item["title"],
@@ -304,7 +312,7 @@ def _pull(item: Json) -> Json:
     }
 
 
-def _asked(pull: Json) -> list[str]:
+def _requested_reviewers(pull: Json) -> list[str]:
     return [one["login"] for one in pull.get("requested_reviewers") or ()]
 
 
@@ -313,17 +321,17 @@ def _login(item: Json) -> str:
     return str((item.get("user") or {}).get("login", "ghost"))
 
 
-def _home(item: Json) -> str:
+def _repo_name(item: Json) -> str:
     return "/".join(str(item["repository_url"]).rsplit("/", 2)[-2:])
 
 
-def _shown(item: Json) -> str:
+def _body_text(item: Json) -> str:
     body = _MARK.sub("", str(item.get("body") or ""))
     return body if len(body) <= MAX_SHOWN else f"{body[:MAX_SHOWN]}… (cut: {len(body):,} characters)"
 
 
 def _limit(args: Args) -> int:
-    return max(1, min(MOST, cast(int, args.get("limit", LIMIT))))
+    return max(1, min(MAX_LIMIT, cast(int, args.get("limit", DEFAULT_LIMIT))))
 
 
 def _repo(args: Args) -> str:

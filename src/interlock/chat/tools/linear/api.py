@@ -15,27 +15,27 @@ from uuid import UUID
 
 import httpx2
 
-from interlock.chat.tool import Kit
+from interlock.chat.tool import ToolContext
 from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 
-ADDRESS = "https://api.linear.app/graphql"
-PATIENCE = 20.0  # seconds
-LONGEST = 300  # characters of Linear's own words
-LOCAL = ("localhost", "127.0.0.1", "::1")
-PERSONAL = "lin_api_"  # keys that begin so are sent bare; all others are tokens
-Lost = type[ToolFailed]
-NOT_KNOWN = "It is not known whether Linear did it: look there before you try again."
+API_URL = "https://api.linear.app/graphql"
+REQUEST_TIMEOUT = 20.0  # seconds
+MAX_ERROR_TEXT = 300  # characters of Linear's own words
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+PERSONAL_KEY_PREFIX = "lin_api_"  # keys that begin so are sent bare; all others are tokens
+LostError = type[ToolFailed]
+EFFECT_UNKNOWN = "It is not known whether Linear did it: look there before you try again."
 NOTHING_DONE = "Linear did nothing."
 Node = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class Missing(ToolFailed):
+class LinearNotFound(ToolFailed):
     """Linear has no such thing, or shows it to others only."""
 
 
 @dataclass(frozen=True)
-class Access:
+class LinearAccess:
     """`team` is the one that is meant where a call names none."""
 
     url: str
@@ -44,38 +44,38 @@ class Access:
     transport: httpx2.AsyncBaseTransport | None = None
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Linear]:
-        authorization = self.key if self.key.startswith(PERSONAL) else f"Bearer {self.key}"
+    async def opened(self) -> AsyncIterator[LinearClient]:
+        authorization = self.key if self.key.startswith(PERSONAL_KEY_PREFIX) else f"Bearer {self.key}"
         headers = {"authorization": authorization, "accept": "application/json"}
         async with httpx2.AsyncClient(
-            headers=headers, timeout=PATIENCE, transport=self.transport, verify=_trust()
+            headers=headers, timeout=REQUEST_TIMEOUT, transport=self.transport, verify=_tls_context()
         ) as http:
-            yield Linear(self, http)
+            yield LinearClient(self, http)
 
 
 @lru_cache(maxsize=1)
-def _trust() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """Read once: that takes 50 ms, longer than all else that happens here."""
     return httpx2.create_ssl_context()
 
 
-def access_of(kit: Kit) -> Access | None:
+def make_linear_access(kit: ToolContext) -> LinearAccess | None:
     """None where there is no key; a stand-in takes any."""
     settings = kit.settings
-    key = str(settings.get("key") or (f"{PERSONAL}demo" if kit.transport else ""))
-    url, team = str(settings.get("url") or ADDRESS), str(settings.get("team") or "")
+    key = str(settings.get("key") or (f"{PERSONAL_KEY_PREFIX}demo" if kit.transport else ""))
+    url, team = str(settings.get("url") or API_URL), str(settings.get("team") or "")
     parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL):
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
         raise Misconfigured("The url of the linear tools has to begin with https://, since the key is sent there.")
-    return Access(url, key, team, kit.transport) if key else None
+    return LinearAccess(url, key, team, kit.transport) if key else None
 
 
-def id_of(kind: str, key: str) -> str:
+def idempotent_id(kind: str, key: str) -> str:
     """The id of what a call makes, the same for every try. Linear wants the form of version 4."""
     return str(UUID(bytes=sha256(f"interlock {kind} {key}".encode()).digest()[:16], version=4))
 
 
-async def once(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]]) -> T:
+async def create_or_find(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]]) -> T:
     """An earlier try may have done it, or Linear's answer may have been lost: then what is there counts.
 
     `look` raises where it is not there.
@@ -88,8 +88,8 @@ async def once(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]
         raise
 
 
-class Linear:
-    def __init__(self, access: Access, http: httpx2.AsyncClient) -> None:
+class LinearClient:
+    def __init__(self, access: LinearAccess, http: httpx2.AsyncClient) -> None:
         self.team = access.team
         self._access = access
         self._http = http
@@ -99,12 +99,12 @@ class Linear:
 
     async def change(self, document: str, **variables: object) -> Node:
         """The payload of a mutation, which the document calls `done`."""
-        done = inner(await self._exchange(document, variables, EffectUnknown, NOT_KNOWN), "done")
+        done = get_path(await self._exchange(document, variables, EffectUnknown, EFFECT_UNKNOWN), "done")
         if not isinstance(done, Mapping) or done.get("success") is not True:
             raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
         return done
 
-    async def _exchange(self, document: str, variables: Mapping[str, object], lost: Lost, unheard: str) -> Node:
+    async def _exchange(self, document: str, variables: Mapping[str, object], lost: LostError, unheard: str) -> Node:
         """`lost` and `unheard` say what it means if no answer comes."""
         try:
             body = {"query": document, "variables": variables}
@@ -112,7 +112,7 @@ class Linear:
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             raise ToolFailed(f"Linear cannot be reached. {NOTHING_DONE} Try again later.") from None
         except httpx2.TimeoutException:
-            raise lost(f"Linear did not answer within {PATIENCE:.0f} seconds. {unheard}") from None
+            raise lost(f"Linear did not answer within {REQUEST_TIMEOUT:.0f} seconds. {unheard}") from None
         except httpx2.HTTPError as error:
             raise lost(f"The connection to Linear broke ({type(error).__name__}). {unheard}") from None
         answer = _object(response)
@@ -123,48 +123,50 @@ class Linear:
             raise self._refusal(response, {}, lost, unheard)
         return data
 
-    def _refusal(self, response: httpx2.Response, error: Node, lost: Lost, unheard: str) -> ToolFailed:
-        status, code = response.status_code, str(inner(error, "extensions", "code") or "")
+    def _refusal(self, response: httpx2.Response, error: Node, lost: LostError, unheard: str) -> ToolFailed:
+        status, code = response.status_code, str(get_path(error, "extensions", "code") or "")
         message = str(error.get("message") or "")
-        words = self._clean(str(inner(error, "extensions", "userPresentableMessage") or message))
+        words = self._clean(str(get_path(error, "extensions", "userPresentableMessage") or message))
         if code == "RATELIMITED" or status == 429:
-            return ToolFailed(f"Linear takes no more requests with this key for now. {NOTHING_DONE} {_when(response)}")
+            return ToolFailed(
+                f"Linear takes no more requests with this key for now. {NOTHING_DONE} {_retry_hint(response)}"
+            )
         if code == "AUTHENTICATION_ERROR" or status == 401:
             return ToolFailed(f"Linear does not take the key. {NOTHING_DONE} An admin has to set a valid one.")
         if code == "FORBIDDEN" or status == 403:
             return ToolFailed(f"The key may not do this in Linear. {NOTHING_DONE} {words}".rstrip())
         if message.startswith("Entity not found"):
-            return Missing(words)
+            return LinearNotFound(words)
         if status >= 500 or code in ("INTERNAL_SERVER_ERROR", "INTERNAL_ERROR") or not words:
             return lost(f"Linear failed (HTTP {status}). {unheard} {words}".rstrip())
         return ToolFailed(f"Linear refused: {words}")
 
     def _clean(self, words: str) -> str:
         words = " ".join(words.replace(self._access.key, "…").split())
-        return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+        return words if len(words) <= MAX_ERROR_TEXT else f"{words[:MAX_ERROR_TEXT]}…"
 
 
-def whole(value: object, what: str) -> Node:
+def require_object(value: object, what: str) -> Node:
     """What was asked for, or made; raises where the answer holds none."""
     if not isinstance(value, Mapping):
         raise ToolFailed(f"Linear's answer holds no {what}. Look in Linear before you try again.")
     return value
 
 
-def inner(value: object, *path: str) -> object:
+def get_path(value: object, *path: str) -> object:
     """What lies below, or None where the way there ends."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def words(value: object, *path: str) -> str:
-    found = inner(value, *path)
+def get_text(value: object, *path: str) -> str:
+    found = get_path(value, *path)
     return found if isinstance(found, str) else ""
 
 
-def nodes(value: object, *path: str) -> list[Node]:
-    return [node for node in _list(inner(value, *path, "nodes")) if isinstance(node, Mapping)]
+def get_nodes(value: object, *path: str) -> list[Node]:
+    return [node for node in _list(get_path(value, *path, "nodes")) if isinstance(node, Mapping)]
 
 
 def _list(value: object) -> Sequence[object]:
@@ -179,7 +181,7 @@ def _object(response: httpx2.Response) -> Node:
     return answer if isinstance(answer, Mapping) else {}
 
 
-def _when(response: httpx2.Response) -> str:
+def _retry_hint(response: httpx2.Response) -> str:
     """Linear gives the time in seconds or in milliseconds since 1970."""
     stamp = response.headers.get("x-ratelimit-requests-reset", "")
     if not stamp.isascii() or not stamp.isdigit() or not 0 < int(stamp) < 10**14:

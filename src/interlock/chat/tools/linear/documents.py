@@ -9,7 +9,7 @@ fragment IssueFields on Issue {
 CYCLE_FIELDS = "fragment CycleFields on Cycle { id number name startsAt endsAt team { key name } }"
 
 ISSUE = "query Issue($id: String!) { issue(id: $id) { ...IssueFields } }" + ISSUE_FIELDS
-ISSUE_WITH_ALL_THAT_HANGS_ON_IT = (
+ISSUE_WITH_RELATIONS = (
     """
 query IssueWithAll($id: String!) {
   issue(id: $id) {

@@ -5,41 +5,45 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from interlock.chat.tool import Kit, Run, Tool, Use, schema
+from interlock.chat.tool import RunTool, Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tools.linear import issues, planning, previews, sentences
-from interlock.chat.tools.linear.api import Access, Linear, access_of
+from interlock.chat.tools.linear.api import LinearAccess, LinearClient, make_linear_access
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import ToolFailed
 
-Work = Callable[[Linear, Use], Awaitable[object]]
-Look = Callable[[Linear, Args], Awaitable[str]]
+WorkFunction = Callable[[LinearClient, ToolInvocation], Awaitable[object]]
+PreviewFunction = Callable[[LinearClient, Args], Awaitable[str]]
 
 
-def reads(kit: Kit) -> Sequence[Tool]:
-    access = access_of(kit)
+def reads(kit: ToolContext) -> Sequence[Tool]:
+    access = make_linear_access(kit)
     if access is None:
         return ()
     return (
         Tool(
-            ToolSpec("linear_list_issues", "read", schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
+            ToolSpec("linear_list_issues", "read", object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
             "Lists issues of Linear, those that changed last first.",
             _run(access, issues.list_issues),
         ),
         Tool(
-            ToolSpec("linear_search_issues", "read", schema("query", query=text("Words to look for."), limit=LIMIT)),
+            ToolSpec(
+                "linear_search_issues",
+                "read",
+                object_schema("query", query=text_schema("Words to look for."), limit=LIMIT),
+            ),
             "Searches the issues of Linear.",
             _run(access, issues.search_issues),
         ),
     )
 
 
-def writes(kit: Kit) -> Sequence[Tool]:
-    access = access_of(kit)
-    return () if access is None else (*_of_issues(access), *_of_planning(access))
+def writes(kit: ToolContext) -> Sequence[Tool]:
+    access = make_linear_access(kit)
+    return () if access is None else (*_issue_tools(access), *_planning_tools(access))
 
 
-def _of_issues(access: Access) -> Sequence[Tool]:
-    new = schema(
+def _issue_tools(access: LinearAccess) -> Sequence[Tool]:
+    new = object_schema(
         "title",
         title=TITLE,
         description=MARKDOWN,
@@ -48,34 +52,39 @@ def _of_issues(access: Access) -> Sequence[Tool]:
         priority=PRIORITY,
         labels={"type": "array", "items": LABEL, "maxItems": 20, "uniqueItems": True},
     )
-    changed = {**schema("id", id=ISSUE, title=TITLE, description=MARKDOWN, priority=PRIORITY), "minProperties": 2}
-    write = partial(_write, access)
+    changed = {
+        **object_schema("id", id=ISSUE, title=TITLE, description=MARKDOWN, priority=PRIORITY),
+        "minProperties": 2,
+    }
+    write = partial(_write_tool, access)
     return (
         write("create_issue", "Creates an issue in Linear.", new, issues.create_issue),
         write("update_issue", "Changes title, description or priority of an issue.", changed, issues.update_issue),
-        write("delete_issue", "Deletes an issue.", schema("id", id=ISSUE), issues.delete_issue, "destructive"),
+        write("delete_issue", "Deletes an issue.", object_schema("id", id=ISSUE), issues.delete_issue, "destructive"),
         write(
             "assign_issue",
             "Assigns an issue to somebody.",
-            schema("id assignee", id=ISSUE, assignee=ASSIGNEE),
+            object_schema("id assignee", id=ISSUE, assignee=ASSIGNEE),
             issues.assign_issue,
         ),
         write(
             "change_status",
             "Moves an issue to another status of its team.",
-            schema("id status", id=ISSUE, status=STATUS),
+            object_schema("id status", id=ISSUE, status=STATUS),
             issues.change_status,
         ),
-        write("comment", "Comments on an issue.", schema("id body", id=ISSUE, body=MARKDOWN), issues.comment),
-        write("add_label", "Adds a label to an issue.", schema("id label", id=ISSUE, label=LABEL), issues.add_label),
+        write("comment", "Comments on an issue.", object_schema("id body", id=ISSUE, body=MARKDOWN), issues.comment),
+        write(
+            "add_label", "Adds a label to an issue.", object_schema("id label", id=ISSUE, label=LABEL), issues.add_label
+        ),
     )
 
 
-def _of_planning(access: Access) -> Sequence[Tool]:
-    project = schema("name", name=TITLE, description=MARKDOWN, team=TEAM)
-    cycle = schema("starts_at ends_at", name=TITLE, starts_at=DATE, ends_at=DATE, team=TEAM)
-    changed = {**schema("id", id=CYCLE, name=TITLE, starts_at=DATE, ends_at=DATE), "minProperties": 2}
-    write = partial(_write, access)
+def _planning_tools(access: LinearAccess) -> Sequence[Tool]:
+    project = object_schema("name", name=TITLE, description=MARKDOWN, team=TEAM)
+    cycle = object_schema("starts_at ends_at", name=TITLE, starts_at=DATE, ends_at=DATE, team=TEAM)
+    changed = {**object_schema("id", id=CYCLE, name=TITLE, starts_at=DATE, ends_at=DATE), "minProperties": 2}
+    write = partial(_write_tool, access)
     return (
         write("create_project", "Creates a project in Linear.", project, planning.create_project),
         write("create_cycle", "Creates a cycle for a team.", cycle, planning.create_cycle),
@@ -83,8 +92,8 @@ def _of_planning(access: Access) -> Sequence[Tool]:
     )
 
 
-def _write(
-    access: Access, name: str, about: str, takes: Mapping[str, object], work: Work, effect: str = "write"
+def _write_tool(
+    access: LinearAccess, name: str, about: str, takes: Mapping[str, object], work: WorkFunction, effect: str = "write"
 ) -> Tool:
     """Sentence and preview of a tool have its name, each in its own module."""
     spec = ToolSpec(
@@ -98,15 +107,15 @@ def _write(
     return Tool(spec, about, _run(access, work))
 
 
-def _run(access: Access, work: Work) -> Run:
-    async def run(use: Use) -> object:
+def _run(access: LinearAccess, work: WorkFunction) -> RunTool:
+    async def run(use: ToolInvocation) -> object:
         async with access.opened() as linear:
             return await work(linear, use)
 
     return run
 
 
-def _preview(access: Access, look: Look) -> Callable[[Args], Awaitable[str]]:
+def _preview(access: LinearAccess, look: PreviewFunction) -> Callable[[Args], Awaitable[str]]:
     async def preview(args: Args) -> str:
         try:
             async with access.opened() as linear:
@@ -117,18 +126,18 @@ def _preview(access: Access, look: Look) -> Callable[[Args], Awaitable[str]]:
     return preview
 
 
-def text(about: str, most: int = 200) -> Mapping[str, object]:
+def text_schema(about: str, most: int = 200) -> Mapping[str, object]:
     return {"type": "string", "minLength": 1, "maxLength": most, "description": about}
 
 
-ISSUE = text("The issue's identifier, such as DEMO-12.")
-CYCLE = text("The cycle's id, number or name.")
-TITLE = text("In plain text.", 255)
-MARKDOWN = text("In Markdown.", 50_000)
-TEAM = text("A team's key or name; the usual one if left out.")
-STATUS = text("The name of a status, such as In Progress.")
-LABEL = text("The name of a label that exists.")
-ASSIGNEE = text('A name or an e-mail address; "me" for the owner of the key, "nobody" for none.')
-DATE = text("A date or a time in ISO 8601, such as 2026-12-01.", 40)
+ISSUE = text_schema("The issue's identifier, such as DEMO-12.")
+CYCLE = text_schema("The cycle's id, number or name.")
+TITLE = text_schema("In plain text.", 255)
+MARKDOWN = text_schema("In Markdown.", 50_000)
+TEAM = text_schema("A team's key or name; the usual one if left out.")
+STATUS = text_schema("The name of a status, such as In Progress.")
+LABEL = text_schema("The name of a label that exists.")
+ASSIGNEE = text_schema('A name or an e-mail address; "me" for the owner of the key, "nobody" for none.')
+DATE = text_schema("A date or a time in ISO 8601, such as 2026-12-01.", 40)
 LIMIT = {"type": "integer", "minimum": 1, "maximum": 100, "description": "At most so many; 20 if left out."}
 PRIORITY = {"type": "integer", "minimum": 0, "maximum": 4, "description": "0 none, 1 urgent, 2 high, 3 medium, 4 low."}

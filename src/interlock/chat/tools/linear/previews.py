@@ -6,109 +6,113 @@ from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 
 from interlock.chat.tools.linear import documents, names
-from interlock.chat.tools.linear.api import Linear, Node, inner, nodes, words
-from interlock.chat.tools.linear.issues import new_issue, text, usable
-from interlock.chat.tools.linear.planning import cycle_shown, dates_of
+from interlock.chat.tools.linear.api import LinearClient, Node, get_nodes, get_path, get_text
+from interlock.chat.tools.linear.issues import find_open_issue, new_issue_input, text_argument
+from interlock.chat.tools.linear.planning import cycle_json, parse_dates
 from interlock.chat.tools.linear.sentences import PRIORITIES
 from interlock.core.call import Args
 
 UNASSIGNED = "nobody"
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 
-async def create_issue(linear: Linear, args: Args) -> str:
+async def create_issue(linear: LinearClient, args: Args) -> str:
     """All names are settled as they will be, so that a wrong one shows now."""
-    team = await names.team(linear, text(args, "team"))
-    await new_issue(linear, args)
-    assignee = text(args, "assignee")
-    person = await names.person(linear, assignee) if assignee else None
+    team = await names.find_team(linear, text_argument(args, "team"))
+    await new_issue_input(linear, args)
+    assignee = text_argument(args, "assignee")
+    person = await names.find_person(linear, assignee) if assignee else None
     return f"Team: {team.name}\nAssignee: {person.name if person else UNASSIGNED}"
 
 
-async def update_issue(linear: Linear, args: Args) -> str:
-    issue = await usable(linear, args)
-    before = {"title": words(issue, "title"), "priority": _priority(issue), "description": words(issue, "description")}
+async def update_issue(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    before = {
+        "title": get_text(issue, "title"),
+        "priority": _priority(issue),
+        "description": get_text(issue, "description"),
+    }
     after = {name: str(args[name]) for name in ("title", "description") if name in args}
     if "priority" in args:
         after["priority"] = _priority(args)
-    return f"{_named(issue)}\n{_difference(before, {**before, **after})}"
+    return f"{_issue_title(issue)}\n{_difference(before, {**before, **after})}"
 
 
-async def delete_issue(linear: Linear, args: Args) -> str:
-    issue = await names.issue(linear, text(args, "id"), documents.ISSUE_WITH_ALL_THAT_HANGS_ON_IT)
+async def delete_issue(linear: LinearClient, args: Args) -> str:
+    issue = await names.find_issue(linear, text_argument(args, "id"), documents.ISSUE_WITH_RELATIONS)
     if issue.get("trashed") is True:
-        return f"{_named(issue)}\nIt was deleted already; nothing would change."
-    children = nodes(issue, "children")
+        return f"{_issue_title(issue)}\nIt was deleted already; nothing would change."
+    children = get_nodes(issue, "children")
     lines = [
-        _named(issue),
-        f"Status: {words(issue, 'state', 'name')}",
-        f"Assignee: {words(issue, 'assignee', 'name') or UNASSIGNED}",
+        _issue_title(issue),
+        f"Status: {get_text(issue, 'state', 'name')}",
+        f"Assignee: {get_text(issue, 'assignee', 'name') or UNASSIGNED}",
         f"Comments: {_count(issue, 'comments')}",
         f"Attachments: {_count(issue, 'attachments')}",
         f"Sub-issues: {_count(issue, 'children')}",
-        *(f"  {words(child, 'identifier')} {words(child, 'title')}" for child in children[:MOST_NAMED]),
+        *(f"  {get_text(child, 'identifier')} {get_text(child, 'title')}" for child in children[:MAX_NAMED]),
         "For 30 days a person can take it out of the trash in Linear.",
     ]
     return "\n".join(lines)
 
 
-async def assign_issue(linear: Linear, args: Args) -> str:
-    issue = await usable(linear, args)
-    person = await names.person(linear, text(args, "assignee"))
-    before = words(issue, "assignee", "name") or UNASSIGNED
-    return _from_to(issue, "Assignee", before, person.name if person else UNASSIGNED)
+async def assign_issue(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    person = await names.find_person(linear, text_argument(args, "assignee"))
+    before = get_text(issue, "assignee", "name") or UNASSIGNED
+    return _change_text(issue, "Assignee", before, person.name if person else UNASSIGNED)
 
 
-async def change_status(linear: Linear, args: Args) -> str:
-    issue = await usable(linear, args)
-    status = await names.status(linear, text(args, "status"), words(issue, "team", "id"))
-    return _from_to(issue, "Status", words(issue, "state", "name"), status.name)
+async def change_status(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    status = await names.find_status(linear, text_argument(args, "status"), get_text(issue, "team", "id"))
+    return _change_text(issue, "Status", get_text(issue, "state", "name"), status.name)
 
 
-async def add_label(linear: Linear, args: Args) -> str:
-    issue = await usable(linear, args)
-    label = await names.label(linear, text(args, "label"), words(issue, "team", "id"))
-    before = [words(node, "name") for node in nodes(issue, "labels")]
+async def add_label(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    label = await names.find_label(linear, text_argument(args, "label"), get_text(issue, "team", "id"))
+    before = [get_text(node, "name") for node in get_nodes(issue, "labels")]
     after = before if label.name in before else [*before, label.name]
-    return _from_to(issue, "Labels", ", ".join(before) or "none", ", ".join(after))
+    return _change_text(issue, "Labels", ", ".join(before) or "none", ", ".join(after))
 
 
-async def comment(linear: Linear, args: Args) -> str:
-    issue = await usable(linear, args)
-    return f"{_named(issue)}\nStatus: {words(issue, 'state', 'name')}"
+async def comment(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    return f"{_issue_title(issue)}\nStatus: {get_text(issue, 'state', 'name')}"
 
 
-async def create_project(linear: Linear, args: Args) -> str:
-    return f"Team: {(await names.team(linear, text(args, 'team'))).name}"
+async def create_project(linear: LinearClient, args: Args) -> str:
+    return f"Team: {(await names.find_team(linear, text_argument(args, 'team'))).name}"
 
 
-async def create_cycle(linear: Linear, args: Args) -> str:
-    dates = dates_of(args)
-    team = await names.team(linear, text(args, "team"))
+async def create_cycle(linear: LinearClient, args: Args) -> str:
+    dates = parse_dates(args)
+    team = await names.find_team(linear, text_argument(args, "team"))
     return f"Team: {team.name}\nFrom {dates['startsAt']} to {dates['endsAt']}"
 
 
-async def update_cycle(linear: Linear, args: Args) -> str:
-    dates = dates_of(args)
-    cycle = cycle_shown(await names.cycle(linear, text(args, "id")))
+async def update_cycle(linear: LinearClient, args: Args) -> str:
+    dates = parse_dates(args)
+    cycle = cycle_json(await names.find_cycle(linear, text_argument(args, "id")))
     before = {name: str(cycle[name] or "") for name in ("name", "starts_at", "ends_at")}
     after = {"name": args.get("name"), "starts_at": dates.get("startsAt"), "ends_at": dates.get("endsAt")}
     changed = {name: str(value) for name, value in after.items() if value is not None}
     return f"Cycle {cycle['number']} of team {cycle['team']}\n{_difference(before, {**before, **changed})}"
 
 
-def _named(issue: Node) -> str:
-    return f"{words(issue, 'identifier')} {words(issue, 'title')}"
+def _issue_title(issue: Node) -> str:
+    return f"{get_text(issue, 'identifier')} {get_text(issue, 'title')}"
 
 
-def _from_to(issue: Node, what: str, before: str, after: str) -> str:
+def _change_text(issue: Node, what: str, before: str, after: str) -> str:
     change = f"{before} → {after}" if before != after else f"{after}, as it is already"
-    return f"{_named(issue)}\n{what}: {change}"
+    return f"{_issue_title(issue)}\n{what}: {change}"
 
 
 def _count(issue: Node, what: str) -> str:
-    more = "more than " if inner(issue, what, "pageInfo", "hasNextPage") is True else ""
-    return f"{more}{len(nodes(issue, what))}"
+    more = "more than " if get_path(issue, what, "pageInfo", "hasNextPage") is True else ""
+    return f"{more}{len(get_nodes(issue, what))}"
 
 
 def _priority(found: Mapping[str, object]) -> str:
@@ -123,9 +127,9 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _lines(fields: Mapping[str, str]) -> list[str]:
-    return [line for name, value in fields.items() for line in _of_field(name, value)]
+    return [line for name, value in fields.items() for line in _field_lines(name, value)]
 
 
-def _of_field(name: str, value: str) -> Iterable[str]:
+def _field_lines(name: str, value: str) -> Iterable[str]:
     first, *rest = value.splitlines() or [""]
     return [f"{name}: {first}", *(f"  {line}" for line in rest)]

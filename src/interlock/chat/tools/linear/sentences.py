@@ -9,7 +9,7 @@ from interlock.chat.tools.linear.names import NOBODY
 from interlock.core.call import Args
 
 PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")
-MOST = 200  # characters of one value
+MAX_VALUE = 200  # characters of one value
 
 
 def create_issue(args: Args) -> str:
@@ -84,4 +84,4 @@ def _quoted(value: object) -> str:
 
 def _short(value: object) -> str:
     words = " ".join(str(value).split())
-    return words if len(words) <= MOST else f"{words[:MOST]}…"
+    return words if len(words) <= MAX_VALUE else f"{words[:MAX_VALUE]}…"

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from interlock.core.card import visible
-from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.message import ApprovalView, Notification
 from interlock.notify import message_text as words
 
 MAX_SENTENCE = 500
 MAX_NAME = 100
 MAX_WARNINGS = 20
 WIDTH = 72
-CODE_LIVES = "ten minutes"
+CODE_LIFETIME = "ten minutes"
 _LINK = re.compile(r"://|(?i:\bwww\.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class MailContent:
     """`link` is the only one in the mail, under the words of `action`. `code` stands by itself, to be copied."""
 
     subject: str
@@ -36,74 +36,75 @@ class Letter:
     foot: str = ""
 
 
-def letter(message: Message, *, is_personal: bool, has_codes: bool = False) -> Letter:
+def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool = False) -> MailContent:
     """`has_codes`: people can sign in with a code that is mailed to them."""
     topic = message.topic
     if topic is None:
-        return _plain(message)
+        return _mail_without_approval(message)
     if topic.is_open:
         return replace(
-            _asking(message, topic, is_personal=is_personal),
+            _open_approval_mail(message, topic, is_personal=is_personal),
             foot=_about_the_link(is_personal=is_personal, has_codes=has_codes),
         )
-    return _ended(message, topic)
+    return _ended_approval_mail(message, topic)
 
 
-def code_letter(code: str, person: str) -> Letter:
-    return Letter(
+def code_mail(code: str, person: str) -> MailContent:
+    return MailContent(
         "Your sign-in code",
         f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
         code=code,
-        foot=f"The code counts for {CODE_LIVES}, once, and only in the browser that asked for it. Give it to nobody. "
+        foot=f"The code counts for {CODE_LIFETIME}, once, and only in the browser that asked for it. "
+        "Give it to nobody. "
         "If it was not you, do nothing: without the code nobody gets in.",
     )
 
 
-def plain_text(given: Letter) -> str:
+def to_plain_text(given: MailContent) -> str:
     return "\n".join(_lines(given))
 
 
-def defused(text: str) -> str:
+def defuse_links(text: str) -> str:
     """Mail programs make links of what looks like one; the only link here is ours."""
     return _LINK.sub(lambda found: f"{found[0][:-1]}[.]" if found[0].endswith(".") else "[:]//", text)
 
 
-def _plain(message: Message) -> Letter:
+def _mail_without_approval(message: Notification) -> MailContent:
     title = words.title(message)
     if message.purpose == "group":
         lead = f"{title}. They came faster than they could be told one by one."
-        return Letter(title, lead, action="Open the inbox", link=message.link)
-    return Letter(title, "If you can read this, the channel works. There is nothing to decide.")
+        return MailContent(title, lead, action="Open the inbox", link=message.link)
+    return MailContent(title, "If you can read this, the channel works. There is nothing to decide.")
 
 
-def _asking(message: Message, topic: Topic, *, is_personal: bool) -> Letter:
-    return Letter(
+def _open_approval_mail(message: Notification, topic: ApprovalView, *, is_personal: bool) -> MailContent:
+    return MailContent(
         words.title(message),
-        words.short(topic.card.sentence, MAX_SENTENCE),
-        f"{_why(message, is_personal=is_personal)} {words.asked(topic.approval)}",
+        words.shorten(topic.card.sentence, MAX_SENTENCE),
+        f"{_why(message, is_personal=is_personal)} {words.approvers_sentence(topic.approval)}",
         tuple(_facts(topic)),
-        tuple(words.short(each, MAX_SENTENCE) for each in words.warnings(topic)[:MAX_WARNINGS]),
-        tuple((words.short(name, MAX_NAME), value) for name, value in words.arguments(topic)),
+        tuple(words.shorten(each, MAX_SENTENCE) for each in words.warnings(topic)[:MAX_WARNINGS]),
+        tuple((words.shorten(name, MAX_NAME), value) for name, value in words.arguments(topic)),
         tuple(words.claims(topic)),
         action="Look at it and decide",
         link=message.link,
     )
 
 
-def _ended(message: Message, topic: Topic) -> Letter:
+def _ended_approval_mail(message: Notification, topic: ApprovalView) -> MailContent:
     """Nothing is left to decide, so the link is that of the page, and of nobody in particular."""
-    said = words.standing(topic)
-    return Letter(
+    said = words.status_sentence(topic)
+    return MailContent(
         words.title(message),
         f"{said} {topic.result}".strip(),
         "There is nothing left to decide.",
-        (("Call", words.short(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
+        (("Call", words.shorten(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
         action="Look at it",
         link=message.link.partition("?")[0],
     )
 
 
-def _why(message: Message, *, is_personal: bool) -> str:
+def _why(message: Notification, *, is_personal: bool) -> str:
     if not is_personal:
         return "This goes to a list: whoever may decide it can sign in and do so."
     match message.purpose:
@@ -117,15 +118,15 @@ def _why(message: Message, *, is_personal: bool) -> str:
             return "You get this because you may decide it."
 
 
-def _facts(topic: Topic) -> Iterator[tuple[str, str]]:
+def _facts(topic: ApprovalView) -> Iterator[tuple[str, str]]:
     yield "Risk", topic.card.risk
-    yield "Tool", words.short(topic.card.tool, MAX_NAME)
+    yield "Tool", words.shorten(topic.card.tool, MAX_NAME)
     known = {"agent": "Agent", "requester": "For"}
     for label, text in topic.card.facts:
         if label in known and text:
-            yield known[label], words.short(text, MAX_NAME)
+            yield known[label], words.shorten(text, MAX_NAME)
     if topic.is_open:
-        yield "Until", words.clock(topic.approval.expires_at)
+        yield "Until", words.utc_time(topic.approval.expires_at)
 
 
 def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
@@ -138,8 +139,8 @@ def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
     )
 
 
-def _lines(given: Letter) -> Iterator[str]:
-    yield defused(given.lead)
+def _lines(given: MailContent) -> Iterator[str]:
+    yield defuse_links(given.lead)
     if given.code:
         yield from ("", f"    {given.code}")
     if given.why:
@@ -151,15 +152,19 @@ def _lines(given: Letter) -> Iterator[str]:
         yield from ("", "-" * WIDTH, given.foot)
 
 
-def _details(given: Letter) -> Iterator[str]:
+def _details(given: MailContent) -> Iterator[str]:
     if given.warnings:
-        yield from ("", "Look twice:", *(f"  ! {defused(each)}" for each in given.warnings))
+        yield from ("", "Look twice:", *(f"  ! {defuse_links(each)}" for each in given.warnings))
     if given.facts:
-        yield from ("", *(f"{label}: {defused(value)}" for label, value in given.facts))
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.facts))
     if given.arguments:
-        yield from ("", "Arguments:", *(f"  {defused(name)}: {defused(value)}" for name, value in given.arguments))
+        yield from (
+            "",
+            "Arguments:",
+            *(f"  {defuse_links(name)}: {defuse_links(value)}" for name, value in given.arguments),
+        )
     if given.claims:
-        yield from ("", *(f"{label}: {defused(value)}" for label, value in given.claims))
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.claims))
 
 
 FONT = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
@@ -174,7 +179,7 @@ STYLE = (
 _JOINTS = re.compile(r"(?<=\S)([.:@/]+)(?=\S)")
 
 
-def html_of(given: Letter) -> str:
+def to_html(given: MailContent) -> str:
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -184,7 +189,7 @@ def html_of(given: Letter) -> str:
     )
 
 
-def _parts(given: Letter) -> Iterator[str]:
+def _parts(given: MailContent) -> Iterator[str]:
     yield f'<p style="margin:0 0 12px;font-size:17px;font-weight:600;word-break:break-word">{_text(given.lead)}</p>'
     if given.code:
         yield f'<p style="margin:0 0 12px;font-size:26px;letter-spacing:2px;{VALUE}">{_text(given.code)}</p>'
@@ -206,7 +211,7 @@ def _parts(given: Letter) -> Iterator[str]:
         yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(given.foot)}</p>'
 
 
-def _tables(given: Letter) -> Iterator[str]:
+def _tables(given: MailContent) -> Iterator[str]:
     if given.facts:
         yield _table(given.facts)
     if given.arguments:

@@ -10,16 +10,16 @@ from urllib.parse import urlencode
 
 from interlock.core.card import visible
 from interlock.core.errors import DeliveryFailed
-from interlock.notify.channel import Later, Never
-from interlock.notify.http import Poster, patience
+from interlock.notify.channel import DeliveryDelayed, DeliveryRejected
+from interlock.notify.http import HttpPoster, parse_retry_after
 
 Json = dict[str, Any]
 JSON = {"content-type": "application/json; charset=utf-8"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
-AWAY = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-TOKENS = frozenset({"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"})
-LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+TRANSIENT_ERRORS = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+TOKEN_ERRORS = frozenset({"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"})
+MESSAGE_GONE_ERRORS = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 SCOPES = {
     "chat.postMessage": "chat:write",
     "chat.update": "chat:write",
@@ -29,15 +29,15 @@ SCOPES = {
 }
 
 
-class Lost(DeliveryFailed):
+class SlackMessageGone(DeliveryFailed):
     """The message that was to be changed is not there any more, or cannot be changed."""
 
 
 @dataclass(frozen=True)
-class Api:
+class SlackApi:
     """`url` ends with a slash; `tokens` are of the bot and, for `apps.connections.open`, of the app."""
 
-    poster: Poster
+    poster: HttpPoster
     url: str
     bot_token: str
     app_token: str
@@ -58,27 +58,27 @@ class Api:
         except ValueError:
             said = None
         if not isinstance(said, dict):
-            raise Later("Slack answered something that is not an answer of its API.")
+            raise DeliveryDelayed("Slack answered something that is not an answer of its API.")
         if said.get("ok") is True:
             return said
-        raise _failure(str(said.get("error", "")), method, visible(place), patience(answer.headers))
+        raise _failure(str(said.get("error", "")), method, visible(place), parse_retry_after(answer.headers))
 
 
 def _failure(code: str, method: str, place: str, after: float) -> DeliveryFailed:
-    if code in AWAY:
-        return Later("Slack has no time for it now.", after)
-    if code in LOST:
-        return Lost("The message in Slack is gone or cannot be changed.")
-    if code in TOKENS:
+    if code in TRANSIENT_ERRORS:
+        return DeliveryDelayed("Slack has no time for it now.", after)
+    if code in MESSAGE_GONE_ERRORS:
+        return SlackMessageGone("The message in Slack is gone or cannot be changed.")
+    if code in TOKEN_ERRORS:
         which = "app_token" if method == "apps.connections.open" else "token"
-        return Never(
+        return DeliveryRejected(
             f"Slack does not take the {which} of the configuration. Install the app again and set the new one."
         )
     if code == "missing_scope":
-        return Never(
+        return DeliveryRejected(
             f"The app in Slack may not do this: add the scope {SCOPES.get(method, 'chat:write')} and reinstall."
         )
-    return Never(_HINTS.get(code, "Slack refused it.").format(place=place))
+    return DeliveryRejected(_HINTS.get(code, "Slack refused it.").format(place=place))
 
 
 _HINTS = {

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interlock.core.card import Field, Finding, visible
-from interlock.core.notify.message import Message, Topic
+from interlock.core.card import CardField, Finding, visible
+from interlock.core.notify.message import ApprovalView, Notification
 from interlock.notify import message_text as words
 
 Json = dict[str, Any]
@@ -21,217 +21,227 @@ MAX_TEXT = 8_500  # of all blocks together; Slack refuses at about 11,000
 MAX_HEADER = 150
 MAX_FIELDS = 20
 MAX_PREVIEW = 600
-MAX_SAYS = 300
+MAX_QUOTE = 300
 TAIL = 5  # blocks that come after the arguments
 BLANK = "\\u{20}"
 MAX_NAME = 120
 INLINE = 80  # characters of a value that stands on one line with its name
 MAX_LINES = 2_500  # characters of such lines in one block
 VERBS = {"approve": "Approve", "edit": "Edit", "respond": "Answer", "reject": "Reject"}
-APPROVING = ("approve", "edit")  # only of what the message shows whole
+NEEDS_FULL_VIEW = ("approve", "edit")  # only of what the message shows whole
 UNCUT = 1 << 30
 MAX_LONG_NAME, MAX_SHORT_VALUE, MAX_LONG_VALUE, MAX_CODE, MAX_NOTE = 700, 500, 2_000, 3_000, 1_900
 
 
-def message_of(message: Message, *, interactive: bool) -> Json:
+def render_message(message: Notification, *, interactive: bool) -> Json:
     """`text` is for the notification of a device; `interactive` if clicks come back to us.
 
     What reminds is the reply below it: the message itself stays what it was.
     """
     if message.purpose == "remind":
         message = replace(message, purpose="changed")
-    return {"text": plain(words.title(message, 400), 2_000), "blocks": _blocks(message, interactive=interactive)}
-
-
-def reminder_of(message: Message) -> Json:
-    """A reply below the message."""
-    topic = message.topic
-    asked = words.asked(topic.approval) if topic else ""
     return {
-        "text": plain(words.title(message, 400), 2_000),
-        "blocks": [sentence(words.title(message, 400)), note(asked), linked(message)],
+        "text": escape_and_cut(words.title(message, 400), 2_000),
+        "blocks": _blocks(message, interactive=interactive),
     }
 
 
-def shows_all(topic: Topic) -> bool:
+def render_reminder(message: Notification) -> Json:
+    """A reply below the message."""
+    topic = message.topic
+    asked = words.approvers_sentence(topic.approval) if topic else ""
+    return {
+        "text": escape_and_cut(words.title(message, 400), 2_000),
+        "blocks": [text_block(words.title(message, 400)), note_block(asked), link_block(message)],
+    }
+
+
+def is_shown_in_full(topic: ApprovalView) -> bool:
     """Whether a message has every argument, finding and preview of it, and nothing of these is cut."""
     card, fields = topic.card, _fields(topic)
     groups = list(_details(topic))
     return (
         len(fields) <= MAX_FIELDS
         and all(map(_is_uncut, fields))
-        and all(is_noted(f"{_sign(each)} {each.message}") for each in card.findings)
-        and all(len(text) <= MAX_PREVIEW and len(code(text, UNCUT)) <= MAX_CODE for text in _previews(topic))
-        and len(_within(iter(groups), *_room(_head(topic, "")))) == sum(map(len, groups))
+        and all(fits_in_note(f"{_sign(each)} {each.message}") for each in card.findings)
+        and all(len(text) <= MAX_PREVIEW and len(escape_code(text, UNCUT)) <= MAX_CODE for text in _previews(topic))
+        and len(_fit_blocks(iter(groups), *_space_left(_head(topic, "")))) == sum(map(len, groups))
     )
 
 
-def is_noted(text: str) -> bool:
+def fits_in_note(text: str) -> bool:
     """Whether a note has all of it."""
-    return len(escaped(text)) <= MAX_NOTE
+    return len(escape(text)) <= MAX_NOTE
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def plain(text: str, limit: int) -> str:
+def escape_and_cut(text: str, limit: int) -> str:
     """A text that is made visible already, escaped and within the limit, which counts what is sent."""
     for size in (limit, limit // 2, limit // 5):
-        cut = escaped(words.short(text, size))
+        cut = escape(words.shorten(text, size))
         if len(cut) <= limit:
             return cut
     return cut[:limit]
 
 
-def code(text: str, limit: int = MAX_CODE) -> str:
+def escape_code(text: str, limit: int = MAX_CODE) -> str:
     """As it stands between backticks: never with one inside, and never blank at its ends, which would make it none."""
     ends = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
     if any(ends):
         text = f"{BLANK * ends[0]}{text.strip(' ')}{BLANK * ends[1]}"
-    return plain(text.replace("`", "\\u{60}") or BLANK, limit)
+    return escape_and_cut(text.replace("`", "\\u{60}") or BLANK, limit)
 
 
-def sentence(text: str) -> Json:
-    return {"type": "section", "text": {"type": "plain_text", "text": plain(text, 2_900) or " ", "emoji": False}}
-
-
-def note(text: str) -> Json:
+def text_block(text: str) -> Json:
     return {
-        "type": "context",
-        "elements": [{"type": "plain_text", "text": plain(text, MAX_NOTE) or " ", "emoji": False}],
+        "type": "section",
+        "text": {"type": "plain_text", "text": escape_and_cut(text, 2_900) or " ", "emoji": False},
     }
 
 
-def linked(message: Message) -> Json:
+def note_block(text: str) -> Json:
+    return {
+        "type": "context",
+        "elements": [{"type": "plain_text", "text": escape_and_cut(text, MAX_NOTE) or " ", "emoji": False}],
+    }
+
+
+def link_block(message: Notification) -> Json:
     """Without a button, for which an app has to listen."""
     is_over = message.topic is not None and not message.topic.is_open
-    return markup(f"<{escaped(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
+    return markup_block(f"<{escape(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
 
 
-def markup(text: str) -> Json:
+def markup_block(text: str) -> Json:
     """Only for what is escaped already."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
-def _blocks(message: Message, *, interactive: bool) -> list[Json]:
+def _blocks(message: Notification, *, interactive: bool) -> list[Json]:
     topic = message.topic
     if topic is None:
-        return [sentence(words.title(message, 400)), linked(message)]
+        return [text_block(words.title(message, 400)), link_block(message)]
     blocks = _head(topic, words.title(message, 120))
-    blocks += _within(_details(topic), *_room(blocks))
-    blocks += [note(words.standing(topic))]
-    blocks += [note(words.short(topic.result, MAX_SAYS))] if topic.result else []
+    blocks += _fit_blocks(_details(topic), *_space_left(blocks))
+    blocks += [note_block(words.status_sentence(topic))]
+    blocks += [note_block(words.shorten(topic.result, MAX_QUOTE))] if topic.result else []
     if topic.is_open and message.purpose != "expired":
         blocks += [_deadline(topic)]
         if interactive:
             return [*blocks, {"type": "actions", "block_id": "decide", "elements": _buttons(message, topic)}]
-    return [*blocks, linked(message)]
+    return [*blocks, link_block(message)]
 
 
-def _head(topic: Topic, title: str) -> list[Json]:
-    text = {"type": "plain_text", "text": plain(words.short(title, 120), MAX_HEADER), "emoji": False}
-    more = [sentence(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
+def _head(topic: ApprovalView, title: str) -> list[Json]:
+    text = {"type": "plain_text", "text": escape_and_cut(words.shorten(title, 120), MAX_HEADER), "emoji": False}
+    more = [text_block(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
     return [{"type": "header", "text": text}, *more, _facts(topic)]
 
 
-def _facts(topic: Topic) -> Json:
+def _facts(topic: ApprovalView) -> Json:
     """Who wants what, each in code: names come from outside."""
     facts = {"risk": topic.card.risk, "tool": topic.card.tool, **dict(topic.card.facts)}
     shown = [(label, facts[label]) for label in ("risk", "tool", "agent", "requester", "rule") if facts.get(label)]
     return {
         "type": "section",
         "fields": [
-            {"type": "mrkdwn", "text": f"*{label.capitalize()}*\n`{code(text, 200)}`", "verbatim": True}
+            {"type": "mrkdwn", "text": f"*{label.capitalize()}*\n`{escape_code(text, 200)}`", "verbatim": True}
             for label, text in shown
         ],
     }
 
 
-def _details(topic: Topic) -> Iterator[list[Json]]:
+def _details(topic: ApprovalView) -> Iterator[list[Json]]:
     """What belongs together stays together: an argument and what is odd about it."""
     card, fields = topic.card, _fields(topic)
     yield from _arguments(fields[:MAX_FIELDS], card.findings)
     if len(fields) > MAX_FIELDS:
-        yield [note(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
+        yield [note_block(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
     told = {each.pointer for each in fields[:MAX_FIELDS]}
-    yield from ([_mark(each)] for each in card.findings if each.pointer not in told)
+    yield from ([_finding_block(each)] for each in card.findings if each.pointer not in told)
     if card.preview:
-        yield [markup(f"*What would happen*\n```{code(words.short(card.preview, MAX_PREVIEW))}```")]
+        yield [markup_block(f"*What would happen*\n```{escape_code(words.shorten(card.preview, MAX_PREVIEW))}```")]
     for name, said in words.claims(topic, MAX_PREVIEW):
-        yield [markup(f"*{name}*\n```{code(said)}```")]
+        yield [markup_block(f"*{name}*\n```{escape_code(said)}```")]
     if card.agent_says:
-        yield [markup(f"*The agent says, unverified*\n```{code(words.short(card.agent_says, MAX_SAYS))}```")]
+        yield [
+            markup_block(
+                f"*The agent says, unverified*\n```{escape_code(words.shorten(card.agent_says, MAX_QUOTE))}```"
+            )
+        ]
 
 
-def _fields(topic: Topic) -> list[Field]:
+def _fields(topic: ApprovalView) -> list[CardField]:
     """Without what only holds others, and has nothing odd about it."""
     fields = topic.card.fields
     return [each for each in fields if each.type not in ("object", "array") or not each.length or each.findings]
 
 
-def _previews(topic: Topic) -> tuple[str, ...]:
+def _previews(topic: ApprovalView) -> tuple[str, ...]:
     return topic.card.preview, topic.card.agent_preview
 
 
-def _is_uncut(field: Field) -> bool:
+def _is_uncut(field: CardField) -> bool:
     limit = MAX_SHORT_VALUE if len(field.text) <= INLINE else MAX_LONG_VALUE
     name = visible(field.pointer.removeprefix("/"))
-    whole_name = len(name) <= MAX_NAME and len(code(name, UNCUT)) <= MAX_LONG_NAME
-    return whole_name and len(field.text) <= words.MAX_VALUE and len(code(field.text, UNCUT)) <= limit
+    whole_name = len(name) <= MAX_NAME and len(escape_code(name, UNCUT)) <= MAX_LONG_NAME
+    return whole_name and len(field.text) <= words.MAX_VALUE and len(escape_code(field.text, UNCUT)) <= limit
 
 
-def _arguments(fields: Sequence[Field], findings: Sequence[Finding]) -> Iterator[list[Json]]:
+def _arguments(fields: Sequence[CardField], findings: Sequence[Finding]) -> Iterator[list[Json]]:
     """Short ones are lines of one block; one that is long or odd has a block of its own."""
     lines: list[str] = []
     for each in fields:
-        marks = [_mark(finding) for finding in findings if finding.id in each.findings]
-        value = code(each.text or _members(each), MAX_SHORT_VALUE)
+        marks = [_finding_block(finding) for finding in findings if finding.id in each.findings]
+        value = escape_code(each.text or _members(each), MAX_SHORT_VALUE)
         line = f"`{_name(each)}`  `{value}`" if len(each.text) <= INLINE else ""
         if lines and (marks or not line or sum(map(len, lines)) + len(line) > MAX_LINES):
-            yield [markup("\n".join(lines))]
+            yield [markup_block("\n".join(lines))]
             lines = []
         if marks or not line:
-            yield [markup(_argument(each)), *marks]
+            yield [markup_block(_argument(each)), *marks]
         else:
             lines.append(line)
     if lines:
-        yield [markup("\n".join(lines))]
+        yield [markup_block("\n".join(lines))]
 
 
-def _mark(finding: Finding) -> Json:
-    return note(f"{_sign(finding)} {finding.message}")
+def _finding_block(finding: Finding) -> Json:
+    return note_block(f"{_sign(finding)} {finding.message}")
 
 
 def _sign(finding: Finding) -> str:
     return "⚠" if finding.level == "alarm" else "Note:"
 
 
-def _argument(field: Field) -> str:
-    value = words.short(field.text, words.MAX_VALUE)
+def _argument(field: CardField) -> str:
+    value = words.shorten(field.text, words.MAX_VALUE)
     cut = f"\n_{field.length:,} characters; all of it is on the page_" if value != field.text else ""
-    return f"`{_name(field)}`\n```{code(value or _members(field), MAX_LONG_VALUE)}```{cut}"
+    return f"`{_name(field)}`\n```{escape_code(value or _members(field), MAX_LONG_VALUE)}```{cut}"
 
 
-def _name(field: Field) -> str:
-    return code(words.short(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
+def _name(field: CardField) -> str:
+    return escape_code(words.shorten(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
 
 
-def _members(field: Field) -> str:
+def _members(field: CardField) -> str:
     return f"({field.type} with {field.length:,} members)"
 
 
-def _room(head: list[Json]) -> tuple[int, int]:
+def _space_left(head: list[Json]) -> tuple[int, int]:
     """Blocks and characters that are left for details, whatever the title is."""
     return MAX_BLOCKS - TAIL - len(head), MAX_TEXT - 1_500 - MAX_HEADER - _size(head[1:])
 
 
-def _within(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Json]:
+def _fit_blocks(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Json]:
     """As many as fit; a last line says that there is more."""
     shown: list[Json] = []
     for group in groups:
         if len(shown) + len(group) >= blocks or _size(shown) + _size(group) > size:
-            return [*shown, note("There is more than fits here: all of it is on the page.")]
+            return [*shown, note_block("There is more than fits here: all of it is on the page.")]
         shown += group
     return shown
 
@@ -243,40 +253,40 @@ def _size(blocks: list[Json]) -> int:
     return sum(len(str(text.get("text", ""))) for text in texts)
 
 
-def _deadline(topic: Topic) -> Json:
+def _deadline(topic: ApprovalView) -> Json:
     """In the reader's own time, which Slack works out."""
     at = topic.approval.expires_at
-    date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{words.clock(at)}>"
+    date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{words.utc_time(at)}>"
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
 
 
-def _buttons(message: Message, topic: Topic) -> list[Json]:
+def _buttons(message: Notification, topic: ApprovalView) -> list[Json]:
     """The value says what people saw; it is looked up again, and never believed further."""
     value = f"{message.thread} {topic.approval.args_sha256}"
     allowed = [kind for kind in VERBS if kind in topic.approval.terms.decisions]
-    look = {"type": "button", "action_id": "open", "text": label("Open"), "url": message.link}
-    if not shows_all(topic) and set(APPROVING) & set(allowed):
-        others = [_button(kind, value, is_risky=False) for kind in allowed if kind not in APPROVING]
-        return [{**look, "text": label("Open to review"), "style": "primary"}, *others]
+    look = {"type": "button", "action_id": "open", "text": label_object("Open"), "url": message.link}
+    if not is_shown_in_full(topic) and set(NEEDS_FULL_VIEW) & set(allowed):
+        others = [_button(kind, value, is_risky=False) for kind in allowed if kind not in NEEDS_FULL_VIEW]
+        return [{**look, "text": label_object("Open to review"), "style": "primary"}, *others]
     return [*(_button(kind, value, is_risky=topic.card.risk == "high") for kind in allowed), look]
 
 
 def _button(kind: str, value: str, *, is_risky: bool) -> Json:
-    button: Json = {"type": "button", "action_id": kind, "text": label(VERBS[kind]), "value": value}
+    button: Json = {"type": "button", "action_id": kind, "text": label_object(VERBS[kind]), "value": value}
     if kind != "approve":
         return button
     if not is_risky:
         return {**button, "style": "primary"}
     confirm = {
-        "title": label("Approve this?"),
-        "text": label("The risk is high. It runs as soon as enough people have agreed."),
-        "confirm": label("Approve"),
-        "deny": label("Look again"),
+        "title": label_object("Approve this?"),
+        "text": label_object("The risk is high. It runs as soon as enough people have agreed."),
+        "confirm": label_object("Approve"),
+        "deny": label_object("Look again"),
         "style": "danger",
     }
     return {**button, "style": "danger", "confirm": confirm}
 
 
-def label(text: str) -> Json:
+def label_object(text: str) -> Json:
     """Our own words, or a text that is made visible and short."""
     return {"type": "plain_text", "text": text, "emoji": False}

@@ -16,46 +16,48 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Message
-from interlock.core.notify.routing import Means
-from interlock.notify.channel import Callback, Kit, Reception, Reply, text
-from interlock.notify.channels.slack.api import Api, Lost
-from interlock.notify.channels.slack.blocks import message_of, reminder_of
-from interlock.notify.channels.slack.interactions import Clicks
-from interlock.notify.http import Poster
+from interlock.core.notify.message import Notification
+from interlock.core.notify.routing import ChannelCapabilities
+from interlock.notify.channel import ChannelContext, InboundPort, InboundRequest, InboundResponse, text_setting
+from interlock.notify.channels.slack.api import SlackApi, SlackMessageGone
+from interlock.notify.channels.slack.blocks import render_message, render_reminder
+from interlock.notify.channels.slack.interactions import InteractionHandler
+from interlock.notify.http import HttpPoster
 
 SETTINGS = ("token", "signing_secret", "app_token", "channel", "url", "allow_private")
-MEANS = Means(has_places=True)
+MEANS = ChannelCapabilities(has_places=True)
 URL = "https://slack.com/api/"
 CHANNEL = "#approvals"
 TOLERANCE = 300  # seconds that a request may be old, or ahead of our clock
-SWAPPED = {"token": "xapp-", "app_token": "xoxb-"}  # what the other one begins with
-REFUSED = Reply(401, b'{"error":"unauthenticated","message":"This is not signed by Slack, or not by now."}')
+SWAPPED_PREFIXES = {"token": "xapp-", "app_token": "xoxb-"}  # what the other one begins with
+UNSIGNED_RESPONSE = InboundResponse(
+    401, b'{"error":"unauthenticated","message":"This is not signed by Slack, or not by now."}'
+)
 Json = dict[str, Any]
 
 
-def connect(kit: Kit) -> Slack:
-    token, secret = text(kit.settings, "token"), text(kit.settings, "signing_secret", "")
-    app_token = text(kit.settings, "app_token", "")
+def connect(kit: ChannelContext) -> SlackChannel:
+    token, secret = text_setting(kit.settings, "token"), text_setting(kit.settings, "signing_secret", "")
+    app_token = text_setting(kit.settings, "app_token", "")
     for name, value in (("token", token), ("app_token", app_token)):
-        if value.startswith(SWAPPED[name]) or not value.isascii() or not value.isprintable():
+        if value.startswith(SWAPPED_PREFIXES[name]) or not value.isascii() or not value.isprintable():
             raise Misconfigured(f"{name} is not such a token; token begins with xoxb-, and app_token with xapp-")
-    url = text(kit.settings, "url", URL).rstrip("/") + "/"
-    api = Api(Poster(kit, "Slack", url), url, token, app_token)
-    return Slack(api, secret, text(kit.settings, "channel", CHANNEL) or CHANNEL)
+    url = text_setting(kit.settings, "url", URL).rstrip("/") + "/"
+    api = SlackApi(HttpPoster(kit, "Slack", url), url, token, app_token)
+    return SlackChannel(api, secret, text_setting(kit.settings, "channel", CHANNEL) or CHANNEL)
 
 
-class Slack:
-    def __init__(self, api: Api, signing_secret: str, channel: str) -> None:
+class SlackChannel:
+    def __init__(self, api: SlackApi, signing_secret: str, channel: str) -> None:
         self._api = api
         self._signing_secret = signing_secret
         self._channel = channel
-        self._clicks = Clicks(api)
+        self._clicks = InteractionHandler(api)
         self._is_interactive = bool(signing_secret or api.app_token)
 
     # What is said
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Notification) -> str:
         """Slack has no key that keeps a message from being posted twice when an answer was lost on its way.
 
         Both then show the same and stand for the same delivery, whose id is in their metadata.
@@ -64,27 +66,27 @@ class Slack:
             await self._api.ask("apps.connections.open")
         place = message.to.place or self._channel
         metadata = {"event_type": "interlock_delivery", "event_payload": {"id": message.id, "thread": message.thread}}
-        said = message_of(message, interactive=self._is_interactive)
+        said = render_message(message, interactive=self._is_interactive)
         quiet = {"unfurl_links": False, "unfurl_media": False}
         answer = await self._api.post(
             "chat.postMessage", {"channel": place, **said, **quiet, "metadata": metadata}, place
         )
         return json.dumps({"channel": str(answer.get("channel", place)), "ts": str(answer.get("ts", ""))})
 
-    async def update(self, message: Message, ref: str) -> str:
+    async def update(self, message: Notification, ref: str) -> str:
         """The message shows how it stands; a reminder is a reply below it that all in the channel see."""
         posted = json.loads(ref)
-        said = message_of(message, interactive=self._is_interactive)
+        said = render_message(message, interactive=self._is_interactive)
         place = message.to.place or self._channel
         try:
             await self._api.post("chat.update", {**posted, **said}, place)
-        except Lost:  # somebody deleted it: of what is over there is nothing to say any more
+        except SlackMessageGone:  # somebody deleted it: of what is over there is nothing to say any more
             is_open = message.topic is not None and message.topic.is_open
             return await self.send(message) if is_open else ref
         if message.purpose == "remind":
             reply = {"channel": posted["channel"], "thread_ts": posted["ts"], "reply_broadcast": True}
             quiet = {"unfurl_links": False, "unfurl_media": False}
-            await self._api.post("chat.postMessage", {**reply, **reminder_of(message), **quiet}, place)
+            await self._api.post("chat.postMessage", {**reply, **render_reminder(message), **quiet}, place)
         return ref
 
     async def close(self) -> None:
@@ -93,13 +95,13 @@ class Slack:
 
     # What comes back
 
-    async def answer(self, callback: Callback, reception: Reception) -> Reply:
+    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
         if not self._is_signed(callback, reception.now()):
-            return REFUSED
+            return UNSIGNED_RESPONSE
         payload = _payload(callback.body)
-        return Reply(400) if payload is None else await self._clicks.handle(payload, reception)
+        return InboundResponse(400) if payload is None else await self._clicks.handle(payload, reception)
 
-    async def listen(self, reception: Reception, stop: asyncio.Event) -> None:
+    async def listen(self, reception: InboundPort, stop: asyncio.Event) -> None:
         """By Socket Mode, if there is a token for it. Slack proves itself by its certificate."""
         if not self._api.app_token:
             await stop.wait()
@@ -122,9 +124,9 @@ class Slack:
             await asyncio.gather(connecting, return_exceptions=True)
             await client.close()  # type: ignore[no-untyped-call]
 
-    async def _take(self, client: SocketModeClient, request: SocketModeRequest, reception: Reception) -> None:
+    async def _take(self, client: SocketModeClient, request: SocketModeRequest, reception: InboundPort) -> None:
         """Acknowledged when it is done or takes long: what nobody acknowledges, Slack sends again."""
-        reply = Reply(200)
+        reply = InboundResponse(200)
         try:
             if request.type == "interactive":
                 reply = await self._clicks.handle(request.payload, reception)
@@ -135,7 +137,7 @@ class Slack:
         body = {"payload": json.loads(reply.body)} if reply.body else {}
         await client.send_socket_mode_response({"envelope_id": request.envelope_id, **body})
 
-    def _is_signed(self, callback: Callback, now: int) -> bool:
+    def _is_signed(self, callback: InboundRequest, now: int) -> bool:
         """By Slack, and within five minutes of now on either side."""
         stamp = callback.headers.get("x-slack-request-timestamp", "")
         signature = callback.headers.get("x-slack-signature", "")

@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any, Final, Literal
 
-from interlock.core.canonical import canonical, parse
+from interlock.core.canonical import canonical, parse_json
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
 from interlock.notify import message_text as words
-from interlock.notify.channels.slack.blocks import escaped, label, plain
+from interlock.notify.channels.slack.blocks import escape, escape_and_cut, label_object
 
 Json = dict[str, Any]
-Kind = Literal["text", "number", "choice", "json"]
+InputKind = Literal["text", "number", "choice", "json"]
 Schema = Mapping[str, object]
 MAX_INPUT = 3_000  # characters that Slack's field takes
 MAX_OPTIONS = 100
 MAX_OPTION = 75  # characters of an option
 MAX_INPUTS = 40
-FEW = 10  # options that are shown one below the other
+MAX_RADIO_OPTIONS = 10  # options that are shown one below the other
 ONE_LINE = 80
 MISSING: Final = object()  # no value, which is not the same as null
 VALUE = "value"  # the action of every field
 
 
-class Unreadable(Exception):
+class InvalidInput(Exception):
     """What was typed cannot be read."""
 
 
 @dataclass(frozen=True)
-class Input:
+class FormInput:
     """`name` is the argument; `current` is its value now, or MISSING."""
 
     name: str
-    kind: Kind
+    kind: InputKind
     required: bool
     current: object = MISSING
     options: Sequence[object] = ()
@@ -47,15 +47,15 @@ class Input:
     hint: str = ""
 
     def block(self, block_id: str) -> Json:
-        title = plain(visible(self.name), 150) or "Answer"
+        title = escape_and_cut(visible(self.name), 150) or "Answer"
         made: Json = {
             "type": "input",
             "block_id": block_id,
-            "label": label(f"{title} (JSON)" if self.kind == "json" else title),
+            "label": label_object(f"{title} (JSON)" if self.kind == "json" else title),
             "optional": not self.required or self.current == "",
             "element": self._element(),
         }
-        return {**made, "hint": label(plain(visible(self.hint), 300))} if self.hint else made
+        return {**made, "hint": label_object(escape_and_cut(visible(self.hint), 300))} if self.hint else made
 
     def read(self, state: Mapping[str, Any]) -> object:
         """What was typed or chosen; MISSING leaves the argument out. Raises Unreadable."""
@@ -81,7 +81,7 @@ class Input:
     def _choice(self) -> Json:
         options = [_option(number, value) for number, value in enumerate(self.options)]
         made: Json = {
-            "type": "radio_buttons" if len(options) <= FEW else "static_select",
+            "type": "radio_buttons" if len(options) <= MAX_RADIO_OPTIONS else "static_select",
             "action_id": VALUE,
             "options": options,
         }
@@ -102,24 +102,24 @@ class Input:
 
     def _chosen(self, value: str) -> object:
         if not value.isascii() or not value.isdigit() or int(value) >= len(self.options):
-            raise Unreadable("This is none of the choices.")
+            raise InvalidInput("This is none of the choices.")
         return self.options[int(value)]
 
     def _parsed(self, typed: str) -> object:
         try:
-            value = parse(typed.strip())
+            value = parse_json(typed.strip())
         except InvalidRequest:
             value = MISSING
         if self.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise Unreadable("This is not a number.")
+            raise InvalidInput("This is not a number.")
         if value is MISSING:
-            raise Unreadable("This is not JSON. Texts stand between quotation marks.")
+            raise InvalidInput("This is not JSON. Texts stand between quotation marks.")
         return value
 
 
-def inputs_of(
+def make_inputs(
     args: Mapping[str, object], schema: Schema | None, secret: Sequence[str] = (), *, in_order: bool = False
-) -> tuple[list[Input], list[str]]:
+) -> tuple[list[FormInput], list[str]]:
     """Those that can be changed here, and the names of those that stay as they are.
 
     What is required comes first, unless all is to be in the order of the arguments.
@@ -127,12 +127,12 @@ def inputs_of(
     shapes = _properties(schema)
     wanted = (schema or {}).get("required")
     required = wanted if isinstance(wanted, list) else []
-    found: list[Input] = []
+    found: list[FormInput] = []
     left: list[str] = []
     first = args if in_order else [name for name in (*shapes, *args) if name in required]
     for name in dict.fromkeys((*first, *shapes, *args)):
         current = args.get(name, MISSING)
-        made = input_of(name, shapes.get(name), current, is_required=name in required)
+        made = make_input(name, shapes.get(name), current, is_required=name in required)
         if _is_secret(name, current, secret) or not _can_be_shown(made) or len(found) >= MAX_INPUTS:
             left.append(name)
         else:
@@ -140,14 +140,14 @@ def inputs_of(
     return found, left
 
 
-def input_of(name: str, shape: Schema | None, current: object = MISSING, *, is_required: bool) -> Input:
+def make_input(name: str, shape: Schema | None, current: object = MISSING, *, is_required: bool) -> FormInput:
     """By what the schema says; without one, by the value that is there."""
     shape = shape or {}
     types = _types(shape, current)
     nullable = "null" in types and len(types) > 1
     hint = shape.get("description")
     options = _options(shape, types - {"null"})
-    kind: Kind = "choice" if options else _kind(types - {"null"})
+    kind: InputKind = "choice" if options else _kind(types - {"null"})
     if (
         kind == "text"
         and current is not MISSING
@@ -157,10 +157,12 @@ def input_of(name: str, shape: Schema | None, current: object = MISSING, *, is_r
         kind = "json"
     if kind == "text" and current is None:
         current = MISSING
-    return Input(name, kind, is_required, current, options, nullable, hint if isinstance(hint, str) else "")
+    return FormInput(name, kind, is_required, current, options, nullable, hint if isinstance(hint, str) else "")
 
 
-def edited(args: Mapping[str, object], inputs: Sequence[Input], values: Sequence[object]) -> dict[str, object]:
+def apply_inputs(
+    args: Mapping[str, object], inputs: Sequence[FormInput], values: Sequence[object]
+) -> dict[str, object]:
     """The arguments with what was typed; those without a field stay."""
     changed = dict(args)
     for each, value in zip(inputs, values, strict=True):
@@ -185,10 +187,10 @@ def _types(shape: Schema, current: object) -> frozenset[str]:
         case list() as many:
             return frozenset(map(str, many))
         case _:
-            return _type_of(current) if not shape else frozenset()
+            return _value_types(current) if not shape else frozenset()
 
 
-def _type_of(current: object) -> frozenset[str]:
+def _value_types(current: object) -> frozenset[str]:
     match current:
         case str():
             return frozenset({"string"})
@@ -200,7 +202,7 @@ def _type_of(current: object) -> frozenset[str]:
             return frozenset()
 
 
-def _kind(types: frozenset[str]) -> Kind:
+def _kind(types: frozenset[str]) -> InputKind:
     if types == {"string"}:
         return "text"
     return "number" if types and types <= {"number", "integer"} else "json"
@@ -217,9 +219,9 @@ def _options(shape: Schema, types: frozenset[str]) -> Sequence[object]:
 def _option(number: int, value: object) -> Json:
     """One that is too long has a number, by which it can be told from others."""
     text = option_text(value)
-    if not text or len(escaped(text)) > MAX_OPTION:
-        text = f"{number + 1}. {words.short(text, MAX_OPTION - 15)}"
-    return {"text": label(plain(text, MAX_OPTION)), "value": str(number)}
+    if not text or len(escape(text)) > MAX_OPTION:
+        text = f"{number + 1}. {words.shorten(text, MAX_OPTION - 15)}"
+    return {"text": label_object(escape_and_cut(text, MAX_OPTION)), "value": str(number)}
 
 
 def option_text(value: object) -> str:
@@ -240,7 +242,7 @@ def _is_secret(name: str, current: object, secret: Sequence[str]) -> bool:
     return marked or any(each == pointer or each.startswith(f"{pointer}/") for each in secret)
 
 
-def _can_be_shown(made: Input) -> bool:
+def _can_be_shown(made: FormInput) -> bool:
     """A field must give back exactly what it was given."""
     if made.kind == "choice":
         return made.current is MISSING or _index(made.options, made.current) is not None
@@ -248,8 +250,8 @@ def _can_be_shown(made: Input) -> bool:
     return len(shown) <= MAX_INPUT and all(line.isprintable() for line in shown.split("\n")) and shown == shown.strip()
 
 
-def read_all(
-    inputs: Sequence[Input], values: Mapping[str, Any], ids: Sequence[str]
+def read_inputs(
+    inputs: Sequence[FormInput], values: Mapping[str, Any], ids: Sequence[str]
 ) -> tuple[list[object], dict[str, str]]:
     """What each field holds, and what is wrong with those that cannot be read, by block."""
     read: list[object] = []
@@ -257,13 +259,13 @@ def read_all(
     for each, block_id in zip(inputs, ids, strict=True):
         try:
             read.append(each.read(values.get(block_id, {}).get(VALUE, {})))
-        except Unreadable as error:
+        except InvalidInput as error:
             read.append(MISSING)
             wrong[block_id] = str(error)
     return read, wrong
 
 
-def named(names: Sequence[str], most: int = 10) -> Iterator[str]:
-    yield from (words.short(visible(name), 100) for name in names[:most])
+def cut_names(names: Sequence[str], most: int = 10) -> Iterator[str]:
+    yield from (words.shorten(visible(name), 100) for name in names[:most])
     if len(names) > most:
         yield f"{len(names) - most} more"

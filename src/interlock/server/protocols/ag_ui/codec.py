@@ -8,19 +8,19 @@ from typing import Any, cast
 
 from ag_ui.core import AssistantMessage, FunctionCall, Interrupt, Message, ToolCall, ToolMessage, UserMessage
 
-from interlock.core.call import QUESTION
-from interlock.core.chat.prompt import Wish
-from interlock.core.chat.thread import Line
-from interlock.core.chat.transcript import Call, reply_of
+from interlock.core.call import QUESTION_TOOL
+from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.thread import ThreadEntry
+from interlock.core.chat.transcript import PendingCall, parse_reply
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.server.protocols.ag_ui.thread import interrupt_id
-from interlock.server.streams.thread_stream import Wishes
+from interlock.server.streams.thread_stream import ToolRequestRedactor
 
 Json = Mapping[str, Any]
-MOST_RESULT = 50_000  # characters
-MOST_HISTORY = 500_000  # bytes
-LEAST = 80  # bytes of a message beside its text
-TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
+MAX_RESULT = 50_000  # characters
+MAX_HISTORY = 500_000  # bytes
+MESSAGE_OVERHEAD = 80  # bytes of a message beside its text
+TEXT_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
 
 
 def message_id(thread_id: str, line: int) -> str:
@@ -30,33 +30,33 @@ def message_id(thread_id: str, line: int) -> str:
     return f"{thread_id}:{line}"
 
 
-def text_of(value: object) -> str:
+def to_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def result_of(value: object) -> str:
-    text = text_of(value)
-    return text if len(text) <= MOST_RESULT else f"{text[:MOST_RESULT]}… ({len(text) - MOST_RESULT:,} more characters)"
+def result_text(value: object) -> str:
+    text = to_text(value)
+    return text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]}… ({len(text) - MAX_RESULT:,} more characters)"
 
 
-def fill(lines: Sequence[Line]) -> bool:
+def fills_snapshot(lines: Sequence[ThreadEntry]) -> bool:
     """Whether a snapshot of these is as long as one can be: what is before them has no place in it."""
-    return sum(_least(line) for line in lines) > MOST_HISTORY
+    return sum(_min_size(line) for line in lines) > MAX_HISTORY
 
 
-def _least(line: Line) -> int:
+def _min_size(line: ThreadEntry) -> int:
     match line.kind:
         case "said" | "replied":
-            return LEAST + len(str(line.body["text"]))
+            return MESSAGE_OVERHEAD + len(str(line.body["text"]))
         case "resulted":
-            return LEAST + min(len(text_of(line.body["result"])), MOST_RESULT)
+            return MESSAGE_OVERHEAD + min(len(to_text(line.body["result"])), MAX_RESULT)
         case _:
             return 0
 
 
-def recent(messages: Sequence[Message]) -> list[Message]:
+def newest_messages(messages: Sequence[Message]) -> list[Message]:
     """The newest: a client posts all that it has each time, and a body is bounded. Results follow their calls."""
-    left, first = MOST_HISTORY, len(messages)
+    left, first = MAX_HISTORY, len(messages)
     for number in range(len(messages) - 1, -1, -1):
         left -= len(messages[number].model_dump_json())
         if left < 0:
@@ -67,28 +67,28 @@ def recent(messages: Sequence[Message]) -> list[Message]:
     return list(messages[first:])
 
 
-def names_of(lines: Sequence[Line]) -> dict[str, str]:
+def call_ids_by_name(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The calls of the last reply by the names that its model gave them: a model may use those again."""
     reply = next((line for line in reversed(lines) if line.kind == "replied"), None)
-    return {} if reply is None else {wish.id: _call_id(reply, wish) for wish in reply_of(reply.body).wishes}
+    return {} if reply is None else {wish.id: _call_id(reply, wish) for wish in parse_reply(reply.body).wishes}
 
 
-def delegations_of(lines: Sequence[Line]) -> dict[str, str]:
+def delegating_calls(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The calls that sub-agents were begun by, by their threads."""
     found, names = dict[str, str](), dict[str, str]()
     for line in lines:
         if line.kind == "replied":
-            names = names_of([line])
+            names = call_ids_by_name([line])
         if line.kind == "delegated":
             found[str(line.body["thread"])] = names.get(str(line.body["call"]), "")
     return found
 
 
-def tool_calls_of(reply: Line, wishes: Wishes) -> list[ToolCall]:
-    return [_tool_call(reply, wish, wishes) for wish in reply_of(reply.body).wishes]
+def reply_tool_calls(reply: ThreadEntry, wishes: ToolRequestRedactor) -> list[ToolCall]:
+    return [_tool_call(reply, wish, wishes) for wish in parse_reply(reply.body).wishes]
 
 
-def messages_of(lines: Sequence[Line], thread_id: str, wishes: Wishes) -> Iterator[Message]:
+def to_messages(lines: Sequence[ThreadEntry], thread_id: str, wishes: ToolRequestRedactor) -> Iterator[Message]:
     names: dict[str, str] = {}
     for line in lines:
         body, name = line.body, message_id(thread_id, line.n)
@@ -96,18 +96,18 @@ def messages_of(lines: Sequence[Line], thread_id: str, wishes: Wishes) -> Iterat
             case "said":
                 yield UserMessage(id=name, content=str(body["text"]))
             case "replied":
-                names, calls = names_of([line]), tool_calls_of(line, wishes)
+                names, calls = call_ids_by_name([line]), reply_tool_calls(line, wishes)
                 yield AssistantMessage(id=name, content=str(body["text"]) or None, tool_calls=calls or None)
             case "resulted":
                 call = names.get(str(body["call"]), str(body["call"]))
-                yield ToolMessage(id=name, tool_call_id=call, content=result_of(body["result"]))
+                yield ToolMessage(id=name, tool_call_id=call, content=result_text(body["result"]))
             case _:
                 pass
 
 
-def interrupt_of(view: Json, tool_call_id: str, link: str) -> Interrupt:
+def to_interrupt(view: Json, tool_call_id: str, link: str) -> Interrupt:
     """`view` is an approval as our own front ends get it."""
-    question = view["tool"] == QUESTION
+    question = view["tool"] == QUESTION_TOOL
     return Interrupt(
         id=interrupt_id(view["id"], view["args_sha256"]),
         reason="input_required" if question else "tool_call",
@@ -135,7 +135,7 @@ def answer_schema(asked: Json) -> dict[str, Any]:
     """Of the answer to a question: data by its schema, one of its choices, or a text."""
     if asked.get("schema") is not None:
         return dict(asked["schema"])
-    return {"type": "string", "enum": list(asked["choices"])} if asked.get("choices") else TEXT
+    return {"type": "string", "enum": list(asked["choices"])} if asked.get("choices") else TEXT_SCHEMA
 
 
 def _decision_schema(view: Json) -> dict[str, Any]:
@@ -144,30 +144,33 @@ def _decision_schema(view: Json) -> dict[str, Any]:
     properties: dict[str, Any] = {"approved": {"type": "boolean"}, "reason": text}
     if "edit" in view["decisions"]:
         properties["editedArgs"] = {
-            **_nested(view["schema"]),
+            **_nestable_schema(view["schema"]),
             "description": "All arguments, in place of the old ones.",
         }
     if "respond" in view["decisions"]:
-        properties["response"] = {**TEXT, "description": "What the agent is told in place of a run; not approved."}
+        properties["response"] = {
+            **TEXT_SCHEMA,
+            "description": "What the agent is told in place of a run; not approved.",
+        }
     if view["alarms"]:
         properties["acknowledged"] = {"type": "array", "items": {"enum": list(view["alarms"])}}
     properties["argsSha256"] = {"const": view["args_sha256"]}
     return {"type": "object", "properties": properties, "required": ["approved"], "additionalProperties": False}
 
 
-def _nested(schema: Json | None) -> dict[str, Any]:
+def _nestable_schema(schema: Json | None) -> dict[str, Any]:
     """References lead to the top of a schema, where it is not any more."""
     if schema is None or '"$ref"' in json.dumps(schema):
         return {"type": "object"}
     return dict(schema)
 
 
-def _tool_call(reply: Line, wish: Wish, wishes: Wishes) -> ToolCall:
+def _tool_call(reply: ThreadEntry, wish: ToolRequest, wishes: ToolRequestRedactor) -> ToolCall:
     args = wishes.shown(cast(tuple[str, str, str], tuple(wish)))["args"]
-    call = FunctionCall(name=wish.tool, arguments="" if args is None else text_of(args))
+    call = FunctionCall(name=wish.tool, arguments="" if args is None else to_text(args))
     return ToolCall(id=_call_id(reply, wish), function=call)
 
 
-def _call_id(reply: Line, wish: Wish) -> str:
+def _call_id(reply: ThreadEntry, wish: ToolRequest) -> str:
     """As the gate knows it."""
-    return Call(wish, reply.n).id
+    return PendingCall(wish, reply.n).id

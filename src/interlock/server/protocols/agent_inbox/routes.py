@@ -10,40 +10,47 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from starlette.responses import Response
 
-from interlock.app.inbox import View
-from interlock.core.approval.approval import Approval, options, standing
-from interlock.core.call import QUESTION
+from interlock.app.inbox import ApprovalDetails
+from interlock.core.approval.approval import Approval, already_decided_error, decision_blockers
+from interlock.core.call import QUESTION_TOOL
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Seen, read_decision
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, read_decision
 from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import Conflict, DigestMismatch, Error, Expired, Forbidden, InvalidDecision, Problem
 from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
-from interlock.presenters.approval import sentence_of, shown_args
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import approval_sentence, shown_args
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.offload import LARGE as BESIDE
-from interlock.runtime.offload import beside
-from interlock.server.context import AtDesk, Desk
-from interlock.server.dependencies import DECIDERS, LOOKERS, fails, gives, may, response
-from interlock.server.http import Answer, Body, Many, encoded, error_answer, json_answer
-from interlock.server.protocols.agent_inbox.text import answer_of, coerced, described, in_code, survives
+from interlock.runtime.offload import OFFLOAD_THRESHOLD as BESIDE
+from interlock.runtime.offload import offload
+from interlock.server.context import ContextDep, RequestContext
+from interlock.server.dependencies import (
+    DECIDERS,
+    VIEWERS,
+    documented_errors,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json, error_response, json_response
+from interlock.server.protocols.agent_inbox.text import code_span, coerce_args, describe_card, is_js_safe, parse_answer
 
-EVERYTHING = "interlock"  # the graph whose threads are all approvals; any other name is an agent's
-MOST, FURTHEST, AT_ONCE = 100, 1_000, 500  # threads of a page, to pass over, and to pass over in one query
-LARGE = 64 * 1024  # bytes of arguments; the web app would have to draw them for each thread of a list
-MANY = 200  # arguments at any depth
-UNFIT = "The arguments are too large to be shown in Agent Inbox, or have numbers that JavaScript cannot hold."
-IGNORED = "Ignored in Agent Inbox."
-RESOLVED = "Marked as resolved in Agent Inbox, without an answer."
-SHOWN_AS: Mapping[str, str] = {
+ALL_AGENTS_GRAPH = "interlock"  # the graph whose threads are all approvals; any other name is an agent's
+MAX_PAGE, MAX_OFFSET, SKIP_BATCH = 100, 1_000, 500  # threads of a page, to pass over, and to pass over in one query
+MAX_ARGS_BYTES = 64 * 1024  # bytes of arguments; the web app would have to draw them for each thread of a list
+MAX_ARGS = 200  # arguments at any depth
+NOT_SHOWABLE = "The arguments are too large to be shown in Agent Inbox, or have numbers that JavaScript cannot hold."
+IGNORED_REASON = "Ignored in Agent Inbox."
+RESOLVED_REASON = "Marked as resolved in Agent Inbox, without an answer."
+THREAD_STATUSES: Mapping[str, str] = {
     "pending": "interrupted",
     **dict.fromkeys(("approved", "running"), "busy"),
     **dict.fromkeys(("failed", "unknown"), "error"),
     **dict.fromkeys(("succeeded", "rejected", "responded", "expired", "cancelled"), "idle"),
 }
-TRIED: Mapping[str, Decision] = {
+ATTEMPTED_DECISIONS: Mapping[str, Decision] = {
     "accept": Approve(),
     "ignore": Reject(),
     "response": Respond(),
@@ -53,34 +60,34 @@ TRIED: Mapping[str, Decision] = {
 router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
 
 
-class ThreadsWanted(Body):
+class InboxSearchBody(RequestBody):
     """`metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST)] = 10
-    offset: Annotated[int, Field(ge=0, le=FURTHEST)] = 0
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 10
+    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
     metadata: dict[str, object] | None = None
     sort_by: str | None = None
     sort_order: str | None = None
 
 
-class ActionRequest(Body):
+class ActionRequest(RequestBody):
     action: str
     args: dict[str, object]
 
 
-class HumanResponse(Body):
+class HumanResponse(RequestBody):
     type: Literal["accept", "ignore", "response", "edit"]
     args: str | ActionRequest | None = None
 
 
-class ResumeCommand(Body):
+class ResumeCommand(RequestBody):
     """A list with one answer: an approval is one question."""
 
-    resume: Annotated[Many[HumanResponse], Field(min_length=1, max_length=1)]
+    resume: Annotated[JsonList[HumanResponse], Field(min_length=1, max_length=1)]
 
 
-class Resumption(Body):
+class InboxResumeBody(RequestBody):
     """Whatever else a client sends for a run of its own is not for an approval, and is not looked at."""
 
     model_config = ConfigDict(extra="ignore")
@@ -88,7 +95,7 @@ class Resumption(Body):
     command: ResumeCommand
 
 
-class StateUpdate(Body):
+class InboxStateUpdateBody(RequestBody):
     """Only "Mark as Resolved": no values, as the end."""
 
     values: None = None
@@ -135,39 +142,39 @@ class InboxRun(BaseModel):
     multitask_strategy: None
 
 
-class InboxUpdated(BaseModel):
+class InboxCheckpoint(BaseModel):
     checkpoint: dict[str, Any]
 
 
-class Deployment(BaseModel):
+class InboxServerInfo(BaseModel):
     flags: dict[str, bool]
     host: dict[str, str | None]
 
 
 @router.get("/info")
-async def info() -> Deployment:
+async def info() -> InboxServerInfo:
     """Agent Inbox looks here, without a key, whether there is a server."""
     host = {"kind": "self-hosted", "project_id": None, "tenant_id": None, "revision_id": None}
-    return Deployment(flags={"assistants": False, "crons": False, "langsmith": False}, host=host)
+    return InboxServerInfo(flags={"assistants": False, "crons": False, "langsmith": False}, host=host)
 
 
-@router.post("/threads/search", responses=gives(InboxThreads), **may(LOOKERS))
-async def search_threads(body: ThreadsWanted, desk: AtDesk) -> Response:
+@router.post("/threads/search", responses=documented_responses(InboxThreads), **require_roles(VIEWERS))
+async def search_threads(body: InboxSearchBody, desk: ContextDep) -> Response:
     """What waits for people (`interrupted`), by time left; else the newest first."""
-    agent = _agent(body.metadata or {})
-    found = [] if agent is None else [await _listed(each, desk) async for each in _page(body, agent, desk)]
+    agent = _agent_filter(body.metadata or {})
+    found = [] if agent is None else [await _list_item(each, desk) async for each in _search_page(body, agent, desk)]
     wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
-    return response(await beside(BESIDE if len(wanted) > 10 else 0, lambda: json_answer(wanted)))
+    return to_starlette(await offload(BESIDE if len(wanted) > 10 else 0, lambda: json_response(wanted)))
 
 
-@router.get("/threads/{thread_id}", responses=gives(InboxThread, 404), **may(LOOKERS))
-async def show_thread(thread_id: str, desk: AtDesk) -> Response:
+@router.get("/threads/{thread_id}", responses=documented_responses(InboxThread, 404), **require_roles(VIEWERS))
+async def show_thread(thread_id: str, desk: ContextDep) -> Response:
     """One approval, with what this person could answer now."""
-    return response(json_answer(_thread(await desk.inbox.show(desk.workspace, thread_id), desk)))
+    return to_starlette(json_response(_thread(await desk.inbox.show(desk.workspace, thread_id), desk)))
 
 
-@router.get("/threads/{thread_id}/state", responses=gives(InboxState, 404), **may(LOOKERS))
-async def show_state(thread_id: str, desk: AtDesk) -> Response:
+@router.get("/threads/{thread_id}/state", responses=documented_responses(InboxState, 404), **require_roles(VIEWERS))
+async def show_state(thread_id: str, desk: ContextDep) -> Response:
     """The same in the shape of a checkpoint."""
     view = await desk.inbox.show(desk.workspace, thread_id)
     thread = _thread(view, desk)
@@ -175,70 +182,80 @@ async def show_state(thread_id: str, desk: AtDesk) -> Response:
     bare = {"error": None, "checkpoint": None, "state": None, "result": None}
     task = {"id": thread_id, "name": view.stored.approval.subject.tool, "interrupts": asked, **bare}
     state = {name: thread[name] for name in ("values", "metadata", "created_at")} | _checkpoint(thread_id)
-    more = {"next": [EVERYTHING] if asked else [], "parent_checkpoint": None, "tasks": [task] if asked else []}
-    return response(json_answer(state | more))
+    more = {"next": [ALL_AGENTS_GRAPH] if asked else [], "parent_checkpoint": None, "tasks": [task] if asked else []}
+    return to_starlette(json_response(state | more))
 
 
-@router.post("/threads/{thread_id}/state", responses=gives(InboxUpdated, 404, 409, 422), **may(DECIDERS))
-async def resolve_thread(thread_id: str, body: StateUpdate, desk: AtDesk) -> Response:
+@router.post(
+    "/threads/{thread_id}/state",
+    responses=documented_responses(InboxCheckpoint, 404, 409, 422),
+    **require_roles(DECIDERS),
+)
+async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, desk: ContextDep) -> Response:
     """Marked as resolved without an answer: the call is rejected."""
     try:
-        await desk.inbox.decide(desk.workspace, thread_id, Reject(RESOLVED), desk.reviewer)
+        await desk.inbox.decide(desk.workspace, thread_id, Reject(RESOLVED_REASON), desk.reviewer)
     except Expired as error:
-        return response(_final(error))
-    return response(json_answer(_checkpoint(thread_id)))
+        return to_starlette(_final_error(error))
+    return to_starlette(json_response(_checkpoint(thread_id)))
 
 
-@router.post("/threads/{thread_id}/runs", responses=gives(InboxRun, 404, 409, 422), **may(DECIDERS))
-async def resume_thread(thread_id: str, body: Resumption, desk: AtDesk) -> Response:
+@router.post(
+    "/threads/{thread_id}/runs", responses=documented_responses(InboxRun, 404, 409, 422), **require_roles(DECIDERS)
+)
+async def resume_thread(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
     """Takes the answer to an approval, as the decision of whoever is signed in."""
     try:
-        return response(json_answer(await _taken(thread_id, body, desk), headers=_where(thread_id)))
+        return to_starlette(json_response(await _resume(thread_id, body, desk), headers=_location_headers(thread_id)))
     except Expired as error:
-        return response(_final(error))
+        return to_starlette(_final_error(error))
 
 
 @router.post(
     "/threads/{thread_id}/runs/stream",
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "object"}}}}, **fails(404)},
-    **may(DECIDERS),
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "object"}}}}, **documented_errors(404)},
+    **require_roles(DECIDERS),
 )
-async def resume_and_stream(thread_id: str, body: Resumption, desk: AtDesk) -> Response:
+async def resume_and_stream(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
     """The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason."""
     try:
-        run = await _taken(thread_id, body, desk)
+        run = await _resume(thread_id, body, desk)
     except (Conflict, Expired, Forbidden, InvalidDecision) as error:
-        told = [(b"error", error_answer(error).body)]
+        told = [(b"error", error_response(error).body)]
     else:
         values = _thread(await desk.inbox.show(desk.workspace, thread_id), desk)["values"]
-        told = [(b"metadata", encoded({"run_id": run["run_id"], "attempt": 1})), (b"values", encoded(values))]
+        told = [(b"metadata", encode_json({"run_id": run["run_id"], "attempt": 1})), (b"values", encode_json(values))]
     frames = b"".join(b"event: %b\r\ndata: %b\r\n\r\n" % each for each in [*told, (b"end", b"null")])
-    return response(Answer(200, frames, (*_where(thread_id), (b"cache-control", b"no-store")), b"text/event-stream"))
+    return to_starlette(
+        HttpResponse(
+            200, frames, (*_location_headers(thread_id), (b"cache-control", b"no-store")), b"text/event-stream"
+        )
+    )
 
 
-async def _taken(thread_id: str, body: Resumption, desk: Desk) -> dict[str, object]:
+async def _resume(thread_id: str, body: InboxResumeBody, desk: RequestContext) -> dict[str, object]:
     view, said = await desk.inbox.show(desk.workspace, thread_id), body.command.resume[0]
     if view.status != "pending":
-        raise standing(replace(view.stored.approval, status=view.status))
+        raise already_decided_error(replace(view.stored.approval, status=view.status))
     try:
-        decision = await beside(BESIDE if said.type == "edit" else 0, lambda: _decision(said, view))
+        decision = await offload(BESIDE if said.type == "edit" else 0, lambda: _decision(said, view))
     except (Conflict, InvalidDecision) as error:
-        await desk.inbox.refuse(desk.workspace, thread_id, TRIED[said.type], desk.reviewer, error)
+        await desk.inbox.refuse(desk.workspace, thread_id, ATTEMPTED_DECISIONS[said.type], desk.reviewer, error)
         raise
     approval = await desk.inbox.decide(desk.workspace, thread_id, decision, desk.reviewer)
     times = dict.fromkeys(("created_at", "updated_at"), rfc3339(desk.site.clock()))
-    ids = {"run_id": thread_id, "thread_id": thread_id, "assistant_id": EVERYTHING}
+    ids = {"run_id": thread_id, "thread_id": thread_id, "assistant_id": ALL_AGENTS_GRAPH}
     return {**ids, **times, "status": "success", "metadata": {"status": approval.status}, "multitask_strategy": None}
 
 
-def _decision(said: HumanResponse, view: View) -> Decision:
-    if said.type in ("accept", "edit") and not _is_whole(view):
-        raise InvalidDecision(f"{UNFIT} Decide in Interlock.")
+def _decision(said: HumanResponse, view: ApprovalDetails) -> Decision:
+    if said.type in ("accept", "edit") and not _is_showable(view):
+        raise InvalidDecision(f"{NOT_SHOWABLE} Decide in Interlock.")
     match said.type, said.args:
         case "accept", None | ActionRequest() as repeated:
-            return Approve(_seen(repeated, view))
+            return Approve(_acknowledgement(repeated, view))
         case "ignore", None:
-            return Reject(IGNORED)
+            return Reject(IGNORED_REASON)
         case "response", str(text) if text:
             return _response(text, view)
         case "edit", ActionRequest() as request:
@@ -249,54 +266,54 @@ def _decision(said: HumanResponse, view: View) -> Decision:
             raise InvalidDecision(message, [Problem("/command/resume/0/args", f"has to be {fitting}")])
 
 
-def _seen(repeated: ActionRequest | None, view: View) -> Seen:
+def _acknowledgement(repeated: ActionRequest | None, view: ApprovalDetails) -> Acknowledgement:
     """Where edits are allowed the web app repeats what it showed: then it is known what this person saw."""
     if repeated is None:
-        return Seen()
+        return Acknowledgement()
     _check_action(repeated, view)
-    if canonical(repeated.args) != _bytes(view.stored.payload):
+    if canonical(repeated.args) != _shown_args_bytes(view.stored.payload):
         raise DigestMismatch("These are not the arguments that wait. Look again, or edit them instead of accepting.")
-    return Seen(view.stored.approval.args_sha256)
+    return Acknowledgement(view.stored.approval.args_sha256)
 
 
-def _edit(request: ActionRequest, view: View) -> Decision:
+def _edit(request: ActionRequest, view: ApprovalDetails) -> Decision:
     """Brings all arguments anew, so that it replaces what was proposed; not what somebody else made of it."""
     _check_action(request, view)
     shown = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
-    if len(request.args) > MANY:
-        raise InvalidDecision(f"An edit in Agent Inbox has at most {MANY} arguments. Edit the call in Interlock.")
-    args = coerced(request.args, shown, view.spec.schema or {})
+    if len(request.args) > MAX_ARGS:
+        raise InvalidDecision(f"An edit in Agent Inbox has at most {MAX_ARGS} arguments. Edit the call in Interlock.")
+    args = coerce_args(request.args, shown, view.spec.schema or {})
     approval = view.stored.approval
-    return Edit(args, Seen(None if approval.editors else approval.args_sha256))
+    return Edit(args, Acknowledgement(None if approval.editors else approval.args_sha256))
 
 
-def _check_action(request: ActionRequest, view: View) -> None:
+def _check_action(request: ActionRequest, view: ApprovalDetails) -> None:
     if request.action != view.stored.approval.subject.tool:
         problem = Problem("/command/resume/0/args/action", "another tool")
         raise InvalidDecision("An answer cannot turn the call into one of another tool. Reject it instead.", [problem])
 
 
-def _response(text: str, view: View) -> Decision:
+def _response(text: str, view: ApprovalDetails) -> Decision:
     asked = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
-    schema = asked.get("schema") if view.stored.approval.subject.tool == QUESTION else None
-    answer = answer_of(text, cast(Mapping[str, object], schema)) if isinstance(schema, Mapping) else None
+    schema = asked.get("schema") if view.stored.approval.subject.tool == QUESTION_TOOL else None
+    answer = parse_answer(text, cast(Mapping[str, object], schema)) if isinstance(schema, Mapping) else None
     return read_decision({"kind": "respond", **({"message": text} if answer is None else {"answer": answer})})
 
 
-def _agent(metadata: Mapping[str, object]) -> str | None:
+def _agent_filter(metadata: Mapping[str, object]) -> str | None:
     """Of whom the threads are, "" for all; None where no thread has such metadata."""
     match dict(metadata):
         case {"graph_id": str(name), **rest} if name and not rest:
-            return "" if name == EVERYTHING else name
+            return "" if name == ALL_AGENTS_GRAPH else name
         case some:
             return None if some else ""
 
 
-async def _page(wanted: ThreadsWanted, agent: str, desk: Desk) -> AsyncIterator[Stored]:
-    statuses = tuple(status for status, shown in SHOWN_AS.items() if shown == wanted.status)
-    query, left = Query(statuses, agent=agent), wanted.offset
+async def _search_page(wanted: InboxSearchBody, agent: str, desk: RequestContext) -> AsyncIterator[Stored]:
+    statuses = tuple(status for status, shown in THREAD_STATUSES.items() if shown == wanted.status)
+    query, left = ApprovalQuery(statuses, agent=agent), wanted.offset
     while left:
-        page = await desk.inbox.list(desk.workspace, replace(query, limit=min(left, AT_ONCE)))
+        page = await desk.inbox.list(desk.workspace, replace(query, limit=min(left, SKIP_BATCH)))
         left, query = left - len(page.items), replace(query, cursor=page.next or "")
         if page.next is None:
             return
@@ -304,25 +321,25 @@ async def _page(wanted: ThreadsWanted, agent: str, desk: Desk) -> AsyncIterator[
         yield stored
 
 
-async def _listed(stored: Stored, desk: Desk) -> dict[str, Any]:
+async def _list_item(stored: Stored, desk: RequestContext) -> dict[str, Any]:
     """The web app draws a thread from the list alone: what waits is there with its arguments."""
     if status_at(stored.approval, desk.site.clock()) != "pending":
-        return _bare(stored, desk)
+        return _thread_summary(stored, desk)
     return _thread(await desk.inbox.show(desk.workspace, stored.approval.id), desk)
 
 
-def _thread(view: View, desk: Desk) -> dict[str, Any]:
-    thread, approval = _bare(view.stored, desk), view.stored.approval
+def _thread(view: ApprovalDetails, desk: RequestContext) -> dict[str, Any]:
+    thread, approval = _thread_summary(view.stored, desk), view.stored.approval
     if view.status != "pending":
         return thread
-    interrupt = {"id": approval.id, "value": [_asked(view, desk)], "when": "during", "resumable": True}
+    interrupt = {"id": approval.id, "value": [_human_interrupt(view, desk)], "when": "during", "resumable": True}
     return {**thread, "interrupts": {approval.id: [interrupt]}}
 
 
-def _asked(view: View, desk: Desk) -> dict[str, object]:
-    approval, whole = view.stored.approval, _is_whole(view)
-    found = options(approval, desk.reviewer, desk.site.clock())
-    hindrance = found["approve"] or (_elsewhere(approval) if whole else UNFIT)
+def _human_interrupt(view: ApprovalDetails, desk: RequestContext) -> dict[str, object]:
+    approval, whole = view.stored.approval, _is_showable(view)
+    found = decision_blockers(approval, desk.reviewer, desk.site.clock())
+    hindrance = found["approve"] or (_digest_required_reason(approval) if whole else NOT_SHOWABLE)
     allowed = {
         "allow_accept": not hindrance,
         "allow_edit": not found["edit"] and whole and not approval.editors and AGENT_SECRET not in approval.alarms,
@@ -330,63 +347,67 @@ def _asked(view: View, desk: Desk) -> dict[str, object]:
         "allow_ignore": not found["reject"],
     }
     request = {"action": approval.subject.tool, "args": shown_args(view.stored.payload) or {} if whole else {}}
-    card = view.card if whole else replace(view.card, fields=(), findings=view.card.findings[:MANY])
-    why = hindrance if approval.subject.tool != QUESTION else ""
-    return {"action_request": request, "config": allowed, "description": described(card, why, _link(approval, desk))}
+    card = view.card if whole else replace(view.card, fields=(), findings=view.card.findings[:MAX_ARGS])
+    why = hindrance if approval.subject.tool != QUESTION_TOOL else ""
+    return {
+        "action_request": request,
+        "config": allowed,
+        "description": describe_card(card, why, _link(approval, desk)),
+    }
 
 
-def _elsewhere(approval: Approval) -> str:
+def _digest_required_reason(approval: Approval) -> str:
     """Why an answer without a digest would not be taken, or ""."""
     if approval.editors:
         return "Somebody edited the arguments."
     return "Some arguments may deceive, and nobody can acknowledge that here." if approval.alarms else ""
 
 
-def _bare(stored: Stored, desk: Desk) -> dict[str, Any]:
+def _thread_summary(stored: Stored, desk: RequestContext) -> dict[str, Any]:
     """The web app draws all texts of `values` as Markdown with HTML in it: what others wrote stands in code."""
     approval, decided = stored.approval, stored.approval.decision
     status = status_at(approval, desk.site.clock())
     created, updated = rfc3339(approval.created_at), rfc3339(decided.at if decided else approval.created_at)
     decision = decided and {
         "kind": decided.kind,
-        "by": in_code(visible(decided.by)),
-        "reason": in_code(visible(decided.reason)),
+        "by": code_span(visible(decided.by)),
+        "reason": code_span(visible(decided.reason)),
     }
     told = {"tool": visible(approval.subject.tool), "agent": visible(approval.subject.agent)}
-    values = {name: in_code(text) for name, text in {"sentence": sentence_of(stored), **told}.items()}
+    values = {name: code_span(text) for name, text in {"sentence": approval_sentence(stored), **told}.items()}
     return {
         "thread_id": approval.id,
         "created_at": created,
         "updated_at": updated,
         "state_updated_at": updated,
-        "metadata": {"graph_id": EVERYTHING, "agent": approval.subject.agent},
-        "status": SHOWN_AS[status],
+        "metadata": {"graph_id": ALL_AGENTS_GRAPH, "agent": approval.subject.agent},
+        "status": THREAD_STATUSES[status],
         "values": {**values, "status": status, "decision": decision, "link": _link(approval, desk)},
         "interrupts": {},
     }
 
 
-def _is_whole(view: View) -> bool:
+def _is_showable(view: ApprovalDetails) -> bool:
     """Whether the web app would show the arguments as they are, and send them back so."""
-    small = len(_bytes(view.stored.payload)) <= LARGE and len(view.card.fields) <= MANY
-    return small and survives(shown_args(view.stored.payload))
+    small = len(_shown_args_bytes(view.stored.payload)) <= MAX_ARGS_BYTES and len(view.card.fields) <= MAX_ARGS
+    return small and is_js_safe(shown_args(view.stored.payload))
 
 
-def _bytes(payload: Payload) -> bytes:
+def _shown_args_bytes(payload: Payload) -> bytes:
     """The arguments as people see them."""
     return (payload.shown if payload.shown is not None else payload.args) or b"{}"
 
 
-def _link(approval: Approval, desk: Desk) -> str:
+def _link(approval: Approval, desk: RequestContext) -> str:
     return f"{desk.site.public_url}/a/{approval.id}"
 
 
-def _final(error: Error) -> Answer:
+def _final_error(error: Error) -> HttpResponse:
     """The client takes 410 for something that passes, and would ask again for half a minute."""
-    return error_answer(error)._replace(status=409)
+    return error_response(error)._replace(status=409)
 
 
-def _where(thread_id: str) -> tuple[tuple[bytes, bytes], ...]:
+def _location_headers(thread_id: str) -> tuple[tuple[bytes, bytes], ...]:
     return ((b"content-location", f"/threads/{thread_id}/runs/{thread_id}".encode()),)
 
 

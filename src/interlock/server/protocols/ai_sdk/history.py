@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from interlock.core.chat.thread import Line, Thread
-from interlock.server.protocols.ai_sdk.stream import Begin, Part, Reader, Telling, message_id
+from interlock.core.chat.thread import Thread, ThreadEntry
+from interlock.server.protocols.ai_sdk.stream import AiSdkContext, MessagePosition, MessageStream, Part, message_id
 
-MOST = 20  # messages of the person, with what came of each
+MAX_MESSAGES = 20  # messages of the person, with what came of each
 
 
-async def history(reader: Reader, thread: Thread, lines: Sequence[Line]) -> list[Part]:
+async def load_history(reader: AiSdkContext, thread: Thread, lines: Sequence[ThreadEntry]) -> list[Part]:
     """The newest messages, as they stand now."""
     messages: list[Part] = []
-    for line in [line for line in lines if line.kind == "said"][-MOST:]:
-        messages.append(_said(thread, line))
+    for line in [line for line in lines if line.kind == "said"][-MAX_MESSAGES:]:
+        messages.append(_user_message(thread, line))
         told = [
-            part for each in await Telling(reader, thread, Begin(line.n), lines).news() for part in _parts(each.data)
+            part
+            for each in await MessageStream(reader, thread, MessagePosition(line.n), lines).news()
+            for part in _parts(each.data)
         ]
-        answer = folded(told)
+        answer = fold_parts(told)
         messages += [{"id": message_id(thread, line.n), "role": "assistant", "parts": answer}] if answer else []
     return messages
 
 
-def folded(told: Iterable[Part]) -> list[Part]:
+def fold_parts(told: Iterable[Part]) -> list[Part]:
     """What the client has after these; parts that only say that something begins or ends leave nothing."""
     parts: list[Part] = []
     for part in told:
@@ -34,7 +36,7 @@ def folded(told: Iterable[Part]) -> list[Part]:
     return parts
 
 
-def _said(thread: Thread, line: Line) -> Part:
+def _user_message(thread: Thread, line: ThreadEntry) -> Part:
     parts = [{"type": "text", "text": line.body["text"]}]
     return {"id": f"{message_id(thread, line.n)}.said", "role": "user", "parts": parts}
 
@@ -51,7 +53,7 @@ def _text(parts: list[Part], _: Part) -> None:
     parts.append({"type": "text", "text": "", "state": "streaming"})
 
 
-def _words(parts: list[Part], part: Part) -> None:
+def _text_delta(parts: list[Part], part: Part) -> None:
     parts[-1]["text"] = f"{parts[-1]['text']}{part['delta']}"
 
 
@@ -106,7 +108,7 @@ def _call(parts: list[Part], part: Part) -> Part:
 FOLDS: Mapping[str, Callable[[list[Part], Part], None]] = {
     "start-step": _step,
     "text-start": _text,
-    "text-delta": _words,
+    "text-delta": _text_delta,
     "text-end": _done,
     "tool-input-available": _input,
     "tool-approval-request": _request,

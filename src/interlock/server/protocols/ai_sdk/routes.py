@@ -12,56 +12,73 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from interlock.chat.stream import Position, Told
-from interlock.chat.threads import Said
-from interlock.core.call import MAX_NAME, QUESTION
-from interlock.core.canonical import read
-from interlock.core.chat.thread import Line, Thread
+from interlock.chat.stream import Position, StreamEvent
+from interlock.chat.threads import UserMessage
+from interlock.core.call import MAX_NAME, QUESTION_TOOL
+from interlock.core.canonical import read_canonical
+from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
 from interlock.server.auth import Auth
-from interlock.server.dependencies import DECIDERS, Caller, Described, Here, gives, may, response
-from interlock.server.http import Asked, Header, Many, Receive, Send, checked, encoded, json_answer
-from interlock.server.idempotency import Mismatch, place_of
-from interlock.server.protocols.ai_sdk.history import MOST, history
-from interlock.server.protocols.ai_sdk.stream import Begin, Reader, Telling, call_id
-from interlock.server.router import PLAIN, Live
-from interlock.server.state import Site
-from interlock.server.streams.thread_stream import Readers
-from interlock.storage.tables.threads import DONE, NO_END
+from interlock.server.dependencies import (
+    DECIDERS,
+    PrincipalDep,
+    RouteDocs,
+    StateDep,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import (
+    Header,
+    HttpRequest,
+    JsonList,
+    Receive,
+    Send,
+    encode_json,
+    json_response,
+    validate_model,
+)
+from interlock.server.idempotency import IdempotencyMismatch, idempotency_slot
+from interlock.server.protocols.ai_sdk.history import MAX_MESSAGES, load_history
+from interlock.server.protocols.ai_sdk.stream import AiSdkContext, MessagePosition, MessageStream, call_id
+from interlock.server.router import SECURITY_HEADERS, StreamRoute
+from interlock.server.state import ServerState
+from interlock.server.streams.thread_stream import ThreadSubscribers
+from interlock.storage.tables.threads import DONE_STATUS, MAX_ENTRY_NUMBER
 
 router = APIRouter(prefix="/ai-sdk", tags=["AI SDK"])
 
 HEADERS: tuple[Header, ...] = ((b"x-vercel-ai-ui-message-stream", b"v1"),)
-LAST = frozenset({"end"})
-FEW = 200  # lines that are read first
+FINAL_EVENTS = frozenset({"end"})
+FIRST_READ = 200  # lines that are read first
 MAX_DIGITS = 10
-STREAM = {
+UI_MESSAGE_STREAM = {
     "description": "A UI message stream, until the turn is over or somebody has to answer.",
     "content": {"text/event-stream": {"schema": {"type": "object"}}},
 }
 NO_APPROVAL = "There is no such approval in this chat. Load the chat anew and answer what is shown there."
-AGAIN = "What is done is not done again. Send a new message instead."
+NOT_REPEATED = "What is done is not done again. Send a new message instead."
 
 
-class Message(BaseModel):
+class UiMessage(BaseModel):
     """The newest one; of those before it nothing is read."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
     id: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     role: Literal["user", "assistant"]
-    parts: Many[dict[str, Any]]
+    parts: JsonList[dict[str, Any]]
 
 
-class AiSdkPost(BaseModel):
+class AiSdkChatBody(BaseModel):
     """What DefaultChatTransport sends. `agent` and `decisions` may stand in the page's `body`."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
     id: Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="The chat: a thread of this person.")]
-    messages: Annotated[Many[dict[str, Any]], Field(min_length=1)]
+    messages: Annotated[JsonList[dict[str, Any]], Field(min_length=1)]
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     messageId: str | None = None
     agent: Annotated[str, Field(max_length=MAX_NAME, description="Whom a new chat is with.")] = ""
@@ -71,7 +88,7 @@ class AiSdkPost(BaseModel):
     ] = {}
 
 
-class Answer(NamedTuple):
+class ApprovalAnswer(NamedTuple):
     approval_id: str
     decision: Decision
 
@@ -82,34 +99,34 @@ class AiSdkChat(BaseModel):
     messages: list[dict[str, Any]]
 
 
-@router.get("/chat/{chat_id}", responses=gives(AiSdkChat), **may(DECIDERS))
-async def load_chat(chat_id: str, site: Here, caller: Caller) -> Response:
+@router.get("/chat/{chat_id}", responses=documented_responses(AiSdkChat), **require_roles(DECIDERS))
+async def load_chat(chat_id: str, site: StateDep, caller: PrincipalDep) -> Response:
     """The newest messages of the chat, as they stand now; none, if nothing was said in it."""
-    reader = Reader(site, await site.workspaces.doors(caller.workspace), caller)
+    reader = AiSdkContext(site, await site.workspaces.doors(caller.workspace), caller)
     messages: list[dict[str, object]] = []
     with suppress(NotFound):
-        thread, lines = await _thread(reader, chat_id, said=MOST)
-        messages = await history(reader, thread, lines)
-    return response(json_answer({"messages": messages}))
+        thread, lines = await _load_thread(reader, chat_id, said=MAX_MESSAGES)
+        messages = await load_history(reader, thread, lines)
+    return to_starlette(json_response({"messages": messages}))
 
 
-def streams(site: Site, auth: Auth) -> Sequence[tuple[Live, Described]]:
-    chat = Chat(site, auth)
+def streams(site: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
+    chat = AiSdkRoutes(site, auth)
     return (
         (
-            Live("POST", "/ai-sdk/chat", DECIDERS, chat.send),
-            Described(
+            StreamRoute("POST", "/ai-sdk/chat", DECIDERS, chat.send),
+            RouteDocs(
                 "Takes the person's newest message, or their answers to what is open, and tells what comes of it.",
-                STREAM,
-                AiSdkPost,
+                UI_MESSAGE_STREAM,
+                AiSdkChatBody,
                 fails=(404, 409, 422, 429),
             ),
         ),
         (
-            Live("GET", "/ai-sdk/chat/{chat_id}/stream", DECIDERS, chat.resume),
-            Described(
+            StreamRoute("GET", "/ai-sdk/chat/{chat_id}/stream", DECIDERS, chat.resume),
+            RouteDocs(
                 "The newest message of the chat, from its beginning and as it stands now.",
-                STREAM,
+                UI_MESSAGE_STREAM,
                 fails=(429,),
                 nothing="Nothing was said in this chat.",
             ),
@@ -117,15 +134,15 @@ def streams(site: Site, auth: Auth) -> Sequence[tuple[Live, Described]]:
     )
 
 
-class Chat:
-    def __init__(self, site: Site, auth: Auth) -> None:
+class AiSdkRoutes:
+    def __init__(self, site: ServerState, auth: Auth) -> None:
         self._site = site
-        self._readers = Readers(site, auth)
+        self._readers = ThreadSubscribers(site, auth)
 
-    async def send(self, asked: Asked, receive: Receive, send: Send) -> None:
+    async def send(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
         self._readers.check_room()
-        posted = await asked.json(AiSdkPost)
-        message = _newest(posted)
+        posted = await asked.json(AiSdkChatBody)
+        message = _newest_message(posted)
         reader = await self._reader(asked)
         if message.role == "assistant":
             told = await self._answer(reader, posted, message)
@@ -135,48 +152,50 @@ class Chat:
             told = await self._say(reader, posted, message)
         await self._serve(asked, told, receive, send)
 
-    async def resume(self, asked: Asked, receive: Receive, send: Send) -> None:
+    async def resume(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
         self._readers.check_room()
         (chat,), reader = asked.values, await self._reader(asked)
         try:
-            thread, lines = await _thread(reader, chat)
-            begin = Begin(_said_before(lines))
+            thread, lines = await _load_thread(reader, chat)
+            begin = MessagePosition(_message_line(lines))
         except NotFound:
-            await send({"type": "http.response.start", "status": 204, "headers": list(PLAIN)})
+            await send({"type": "http.response.start", "status": 204, "headers": list(SECURITY_HEADERS)})
             await send({"type": "http.response.body", "body": b""})
             return
-        await self._serve(asked, _Told(reader, thread, begin, lines), receive, send)
+        await self._serve(asked, _StreamStart(reader, thread, begin, lines), receive, send)
 
-    async def _say(self, reader: Reader, posted: AiSdkPost, message: Message) -> _Told:
+    async def _say(self, reader: AiSdkContext, posted: AiSdkChatBody, message: UiMessage) -> _StreamStart:
         """A message goes by its id: sent again it is the same one, and is told from its beginning."""
-        who, threads, text = reader.person, self._site.assistant.threads, _text(message)
-        place = place_of(who, f"ai-sdk:{_digest(posted.id, message.id)}")
-        said = Said(text, "", posted.agent, posted.id, "ai_sdk")
+        who, threads, text = reader.person, self._site.assistant.threads, _message_text(message)
+        place = idempotency_slot(who, f"ai-sdk:{_digest(posted.id, message.id)}")
+        said = UserMessage(text, "", posted.agent, posted.id, "ai_sdk")
         kept = await threads.say_once(reader.doors, who, said, place, _digest(text))
         if kept.digest != _digest(text):
-            raise Mismatch("This message was sent before with other words. What was said stays: send a new message.")
-        if kept.status != DONE:
+            raise IdempotencyMismatch(
+                "This message was sent before with other words. What was said stays: send a new message."
+            )
+        if kept.status != DONE_STATUS:
             raise Conflict("This was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
         thread, lines = await threads.show(who, done["thread_id"], done["line"] - 1)
-        return _Told(reader, thread, Begin(done["line"]), lines)
+        return _StreamStart(reader, thread, MessagePosition(done["line"]), lines)
 
-    async def _retry(self, reader: Reader, posted: AiSdkPost) -> _Told:
+    async def _retry(self, reader: AiSdkContext, posted: AiSdkChatBody) -> _StreamStart:
         """After an error the model is asked again; nothing that was recorded is done again."""
-        thread, lines = await _thread(reader, posted.id)
+        thread, lines = await _load_thread(reader, posted.id)
         if lines[-1].kind != "ended" or lines[-1].body["status"] not in ("error", "limit"):
-            raise Conflict(AGAIN, thread_id=thread.id)
+            raise Conflict(NOT_REPEATED, thread_id=thread.id)
         await self._site.assistant.threads.retry(reader.person, thread.id)
-        thread, lines = await _thread(reader, posted.id)
-        return _Told(reader, thread, Begin(_said_before(lines)), lines)
+        thread, lines = await _load_thread(reader, posted.id)
+        return _StreamStart(reader, thread, MessagePosition(_message_line(lines)), lines)
 
-    async def _answer(self, reader: Reader, posted: AiSdkPost, message: Message) -> _Told:
+    async def _answer(self, reader: AiSdkContext, posted: AiSdkChatBody, message: UiMessage) -> _StreamStart:
         """All answers are looked at before any counts. What others decided meanwhile stands, and is told."""
-        thread, lines = await _thread(reader, posted.id, _first_step(message))
-        step = _step_of(message, lines)
-        answers = await _answers(reader, lines, posted.decisions, message)
+        thread, lines = await _load_thread(reader, posted.id, _first_step(message))
+        step = _last_known_step(message, lines)
+        answers = await _read_answers(reader, lines, posted.decisions, message)
         for each in answers:
-            await _try(reader, each)
+            await _check_answer(reader, each)
         problem: Error | None = None
         for approval_id, decision in answers:
             try:
@@ -186,26 +205,28 @@ class Chat:
                 problem = problem or error
         if problem is not None:
             raise problem
-        return _Told(reader, thread, Begin(_said_before(lines, step), step), lines)
+        return _StreamStart(reader, thread, MessagePosition(_message_line(lines, step), step), lines)
 
-    async def _reader(self, asked: Asked) -> Reader:
-        return Reader(self._site, await self._site.workspaces.doors(asked.person.workspace), asked.person)
+    async def _reader(self, asked: HttpRequest) -> AiSdkContext:
+        return AiSdkContext(self._site, await self._site.workspaces.doors(asked.person.workspace), asked.person)
 
-    async def _serve(self, asked: Asked, told: _Told, receive: Receive, send: Send) -> None:
-        reader = self._readers.reader(asked, send, Telling(*told), _frame, LAST)
+    async def _serve(self, asked: HttpRequest, told: _StreamStart, receive: Receive, send: Send) -> None:
+        reader = self._readers.reader(asked, send, MessageStream(*told), _frame, FINAL_EVENTS)
         await self._readers.serve(reader, told.thread, Position(told.begin.said), receive, HEADERS)
 
 
-class _Told(NamedTuple):
-    reader: Reader
+class _StreamStart(NamedTuple):
+    reader: AiSdkContext
     thread: Thread
-    begin: Begin
-    lines: Sequence[Line]
+    begin: MessagePosition
+    lines: Sequence[ThreadEntry]
 
 
-async def _thread(reader: Reader, chat: str, step: int = NO_END, said: int = 1) -> tuple[Thread, Sequence[Line]]:
+async def _load_thread(
+    reader: AiSdkContext, chat: str, step: int = MAX_ENTRY_NUMBER, said: int = 1
+) -> tuple[Thread, Sequence[ThreadEntry]]:
     """With its newest lines alone: from the person's last message before `step` on, or the last so many of them."""
-    threads, last = reader.site.assistant.threads, FEW
+    threads, last = reader.site.assistant.threads, FIRST_READ
     while True:
         thread, lines = await threads.show(reader.person, threads.id_of(reader.person, chat), last=last)
         found = [number for number, line in enumerate(lines) if line.kind == "said" and line.n < step]
@@ -216,19 +237,19 @@ async def _thread(reader: Reader, chat: str, step: int = NO_END, said: int = 1) 
         last *= 8
 
 
-async def _frame(told: Told) -> bytes:
+async def _frame(told: StreamEvent) -> bytes:
     parts = cast(list[dict[str, object]], told.data["parts"])
-    frames = b"".join(b"data: %b\n\n" % encoded(part) for part in parts)
-    return frames + b"data: [DONE]\n\n" if told.name in LAST else frames
+    frames = b"".join(b"data: %b\n\n" % encode_json(part) for part in parts)
+    return frames + b"data: [DONE]\n\n" if told.name in FINAL_EVENTS else frames
 
 
-def _newest(posted: AiSdkPost) -> Message:
+def _newest_message(posted: AiSdkChatBody) -> UiMessage:
     """The last one, or the earlier one that the page says it goes on with."""
     named = [each for each in posted.messages if each.get("role") == "assistant" and each.get("id") == posted.messageId]
-    return checked(Message, named[-1] if posted.messageId is not None and named else posted.messages[-1])
+    return validate_model(UiMessage, named[-1] if posted.messageId is not None and named else posted.messages[-1])
 
 
-def _text(message: Message) -> str:
+def _message_text(message: UiMessage) -> str:
     if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in message.parts):
         raise InvalidRequest("A message here is text alone, without files. Put what the agent needs into words.")
     text = "\n\n".join(part["text"] for part in message.parts)
@@ -237,54 +258,55 @@ def _text(message: Message) -> str:
     return text
 
 
-def _said_before(lines: Sequence[Line], step: int = NO_END) -> int:
+def _message_line(lines: Sequence[ThreadEntry], step: int = MAX_ENTRY_NUMBER) -> int:
     said = [line.n for line in lines if line.kind == "said" and line.n < step]
     if not said:
         raise NotFound("Nothing was said in this chat.")
     return said[-1]
 
 
-def _first_step(message: Message) -> int:
+def _first_step(message: UiMessage) -> int:
     """How far back the page goes; what is no number of ours is not found later."""
-    numbers = [str(part["toolCallId"]).partition(":")[0] for part in _calls(message)]
+    numbers = [str(part["toolCallId"]).partition(":")[0] for part in _tool_parts(message)]
     return min(
-        (int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) <= MAX_DIGITS), default=NO_END
+        (int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) <= MAX_DIGITS),
+        default=MAX_ENTRY_NUMBER,
     )
 
 
-def _step_of(message: Message, lines: Sequence[Line]) -> int:
+def _last_known_step(message: UiMessage, lines: Sequence[ThreadEntry]) -> int:
     """The reply up to which the page has the message: nothing depends on it but where the telling begins."""
-    numbers = [str(part["toolCallId"]).partition(":")[0] for part in _calls(message)]
+    numbers = [str(part["toolCallId"]).partition(":")[0] for part in _tool_parts(message)]
     replies = {str(line.n): line.n for line in lines if line.kind == "replied"}
     if not numbers or numbers[-1] not in replies:
         raise NotFound("There is no such call in this chat. Load the chat anew, or send a new message.")
     return replies[numbers[-1]]
 
 
-def _calls(message: Message) -> list[dict[str, Any]]:
+def _tool_parts(message: UiMessage) -> list[dict[str, Any]]:
     tools = [part for part in message.parts if str(part.get("type")).startswith(("tool-", "dynamic-tool"))]
     return [part for part in tools if isinstance(part.get("toolCallId"), str)]
 
 
-async def _answers(
-    reader: Reader, lines: Sequence[Line], decisions: Mapping[str, Mapping[str, Any]], message: Message
-) -> list[Answer]:
-    known, answers, calls = _asked_in(lines), list[Answer](), _calls(message)
+async def _read_answers(
+    reader: AiSdkContext, lines: Sequence[ThreadEntry], decisions: Mapping[str, Mapping[str, Any]], message: UiMessage
+) -> list[ApprovalAnswer]:
+    known, answers, calls = _approvals_by_call(lines), list[ApprovalAnswer](), _tool_parts(message)
     if len({part["toolCallId"] for part in calls}) < len(calls):
         raise InvalidDecision("A call is answered twice. Nothing was decided.", [Complaint("/parts", "twice the same")])
     for part in calls:
         approval_id = known.get(part["toolCallId"], "")
         match part.get("state"):
             case "approval-responded":
-                answers.append(_yes_or_no(part.get("approval"), approval_id, decisions))
+                answers.append(_approval_answer(part.get("approval"), approval_id, decisions))
             case "output-available" if approval_id:
-                answers += await _response(reader, approval_id, part.get("output"))
+                answers += await _question_answer(reader, approval_id, part.get("output"))
             case _:
                 pass
     return answers
 
 
-async def _try(reader: Reader, answer: Answer) -> None:
+async def _check_answer(reader: AiSdkContext, answer: ApprovalAnswer) -> None:
     """Raises why it would not count, and keeps that somebody tried; what was decided meanwhile is no such reason."""
     inbox, where = reader.doors.inbox, (reader.doors.workspace, *answer)
     try:
@@ -294,7 +316,7 @@ async def _try(reader: Reader, answer: Answer) -> None:
         await inbox.refuse(*where, reader.reviewer, error)
 
 
-def _asked_in(lines: Sequence[Line]) -> dict[str, str]:
+def _approvals_by_call(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The approval of each call that people were asked about."""
     step, found = 0, dict[str, str]()
     for line in lines:
@@ -304,7 +326,7 @@ def _asked_in(lines: Sequence[Line]) -> dict[str, str]:
     return found
 
 
-def _yes_or_no(said: object, approval_id: str, decisions: Mapping[str, Mapping[str, Any]]) -> Answer:
+def _approval_answer(said: object, approval_id: str, decisions: Mapping[str, Mapping[str, Any]]) -> ApprovalAnswer:
     """A yes is `true` and a no is `false`: nothing else is either. It counts for what the page showed."""
     if not isinstance(said, Mapping) or not approval_id or said.get("id") != approval_id:
         raise NotFound(NO_APPROVAL)
@@ -317,24 +339,24 @@ def _yes_or_no(said: object, approval_id: str, decisions: Mapping[str, Mapping[s
     given = decisions.get(approval_id)
     if given is None:
         kind = "approve" if approved else "reject"
-        return Answer(approval_id, read_decision({"kind": kind, "reason": said.get("reason"), **digest}))
+        return ApprovalAnswer(approval_id, read_decision({"kind": kind, "reason": said.get("reason"), **digest}))
     if approved != (given.get("kind") in ("approve", "edit")):
         message = "The answer and the decision that comes with it contradict each other. Nothing was decided."
         raise InvalidDecision(message, [Complaint("/decisions", "contradicts approved")], approval_id=approval_id)
-    return Answer(approval_id, read_decision({**digest, **given}))
+    return ApprovalAnswer(approval_id, read_decision({**digest, **given}))
 
 
-async def _response(reader: Reader, approval_id: str, output: object) -> list[Answer]:
+async def _question_answer(reader: AiSdkContext, approval_id: str, output: object) -> list[ApprovalAnswer]:
     """An output answers an open question, and nothing else: what a call gave is known here."""
     stored = await reader.site.store.get(reader.doors.workspace, approval_id)
-    if stored.approval.subject.tool != QUESTION or stored.approval.status != "pending":
+    if stored.approval.subject.tool != QUESTION_TOOL or stored.approval.status != "pending":
         return []
-    asked = cast(Mapping[str, object], read(stored.payload.args or b"{}"))
+    asked = cast(Mapping[str, object], read_canonical(stored.payload.args or b"{}"))
     if not isinstance(output, str) and not {"choices", "schema"} & asked.keys():
         message = "The answer to this question is a text. Nothing was answered."
         raise InvalidDecision(message, [Complaint("/output", "not a text")], approval_id=approval_id)
     name = "message" if isinstance(output, str) else "answer"
-    return [Answer(approval_id, read_decision({"kind": "respond", name: output}))]
+    return [ApprovalAnswer(approval_id, read_decision({"kind": "respond", name: output}))]
 
 
 def _digest(*texts: str) -> str:

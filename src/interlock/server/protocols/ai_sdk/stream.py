@@ -8,47 +8,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from interlock.app.inbox import View
-from interlock.app.workspaces import Doors
-from interlock.chat.calls import REASONS
-from interlock.chat.stream import Position, Told
-from interlock.config.agents import AGENT
-from interlock.core.approval.approval import waits_for
-from interlock.core.call import QUESTION
-from interlock.core.chat.thread import Line, Thread
+from interlock.app.inbox import ApprovalDetails
+from interlock.app.workspaces import WorkspaceServices
+from interlock.chat.calls import WITHDRAWAL_REASONS
+from interlock.chat.stream import Position, StreamEvent
+from interlock.config.agents import AGENT_TOOL_PREFIX
+from interlock.core.approval.approval import needs_reviewer
+from interlock.core.call import QUESTION_TOOL
+from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Reviewer
 from interlock.core.identity import Principal
-from interlock.presenters.approval import shown_args, view_json
-from interlock.server.state import Site
-from interlock.server.streams.thread_stream import Wishes
-from interlock.storage.tables.threads import NO_END, SqlThreads
+from interlock.presenters.approval import approval_json, shown_args
+from interlock.server.state import ServerState
+from interlock.server.streams.thread_stream import ToolRequestRedactor
+from interlock.storage.tables.threads import MAX_ENTRY_NUMBER, SqlThreads
 
 Part = dict[str, object]
-Wish = tuple[str, str, str]
+RawToolRequest = tuple[str, str, str]
 MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
 NOT_RUN = frozenset({"rejected", "expired", "cancelled"})
 FAILED = frozenset({"failed", "unknown", "invalid", "denied", *NOT_RUN})
-CARD = (
+CARD_FIELDS = (
     *("id", "tool", "status", "sentence", "risk", "args", "args_sha256", "findings", "decisions", "may_decide"),
     *("needed", "quorum", "editors", "expires_at"),
 )
-ENDS = {"stopped": "interrupted"}  # the others ended by themselves
+FINISH_REASONS = {"stopped": "interrupted"}  # the others ended by themselves
 NO_RESULT = "The turn ended before this had a result."
 MAX_ID = 200
 
 
-class Begin(NamedTuple):
+class MessagePosition(NamedTuple):
     """Which message: the line that was said. `step` is the reply up to which the client has it; 0 for nothing of it."""
 
     said: int
     step: int = 0
 
 
-class Reader(NamedTuple):
+class AiSdkContext(NamedTuple):
     """Who is told."""
 
-    site: Site
-    doors: Doors
+    site: ServerState
+    doors: WorkspaceServices
     person: Principal
 
     @property
@@ -65,17 +65,21 @@ def call_id(step: int, body: Mapping[str, object]) -> str:
     return f"{step}:{body['approval' if 'child' in body else 'call']}"[:MAX_ID]
 
 
-class Telling:
+class MessageStream:
     """Follows one message for one reader. `lines` are those of the thread so far."""
 
-    def __init__(self, reader: Reader, thread: Thread, begin: Begin, lines: Sequence[Line]) -> None:
+    def __init__(
+        self, reader: AiSdkContext, thread: Thread, begin: MessagePosition, lines: Sequence[ThreadEntry]
+    ) -> None:
         self._reader = reader
         self._thread = thread
         self._said = begin.said
         self._lines = {line.n: line for line in lines if line.n >= begin.said}
         self._again = self._step = begin.step
-        self._open = _calls_of(self._lines[begin.step]) if begin.step else {}  # calls without a result, and their tools
-        self._shown = {number for number, wish in self._open.items() if not _is_handed_on(wish)}  # calls with a part
+        self._open = (
+            _reply_calls(self._lines[begin.step]) if begin.step else {}
+        )  # calls without a result, and their tools
+        self._shown = {number for number, wish in self._open.items() if not _is_delegated(wish)}  # calls with a part
         self._cards: dict[str, str] = {}  # the calls of approvals that nobody decided yet
         self._asked: dict[str, str] = {}  # approvals as the client shows them: open or answered
         self._gated: set[str] = set()  # calls whose part has an approval
@@ -83,28 +87,28 @@ class Telling:
         self._in_step = self._replied = bool(begin.step)
         self._begun = False
         after = Position(begin.step, len(self._open)) if begin.step else Position(begin.said)
-        self._follower = reader.site.assistant.follower(thread, after, self._replaced_at or NO_END)
+        self._follower = reader.site.assistant.follower(thread, after, self._replaced_at or MAX_ENTRY_NUMBER)
 
     @property
     def pause(self) -> float | None:
         return self._follower.pause
 
-    async def news(self) -> list[Told]:
+    async def news(self) -> list[StreamEvent]:
         """What the reader does not know yet; an `end` is the last."""
         before = await self._store.get(self._thread.workspace, self._thread.id)
         told = await self._follower.news()
         await self._read(max([before.lines, *(each.position.line for each in told)]))
         parts: list[Part] = [] if self._begun else [self._start()]
         replaced = self._replaced_at
-        for each in _before(told, replaced) if replaced else told:
+        for each in _events_before(told, replaced) if replaced else told:
             parts += await self._tell(each)
             if parts and parts[-1]["type"] in ("finish", "error"):
-                return [_told("end", parts)]
+                return [_stream_event("end", parts)]
         if replaced:
-            return [_told("end", [*parts, *self._over("other", REASONS["said"])])]
-        if _at_rest(before) and (asked := await self._asked_here()) is not None:
-            return [_told("end", [*parts, *asked, *self._closed("tool-calls")])]
-        return [_told("parts", parts)] if parts else []
+            return [_stream_event("end", [*parts, *self._over("other", WITHDRAWAL_REASONS["said"])])]
+        if _is_waiting(before) and (asked := await self._asked_here()) is not None:
+            return [_stream_event("end", [*parts, *asked, *self._closed("tool-calls")])]
+        return [_stream_event("parts", parts)] if parts else []
 
     @property
     def _store(self) -> SqlThreads:
@@ -125,7 +129,7 @@ class Telling:
         self._begun = True
         return {"type": "start", "messageId": message_id(self._thread, self._said)}
 
-    async def _tell(self, told: Told) -> Iterable[Part]:
+    async def _tell(self, told: StreamEvent) -> Iterable[Part]:
         if told.name == "delta":
             return list(self._spoken(told))
         line = self._lines[told.position.line]
@@ -143,7 +147,7 @@ class Telling:
             case _:
                 return ()
 
-    def _spoken(self, told: Told) -> Iterator[Part]:
+    def _spoken(self, told: StreamEvent) -> Iterator[Part]:
         if told.data.get("reset"):  # it is said anew
             self._text = ""
             yield {"type": "reset-step"}
@@ -154,22 +158,22 @@ class Telling:
             yield {"type": "text-start", "id": self._text}
         yield {"type": "text-delta", "id": self._text, "delta": told.data["content"]}
 
-    async def _reply(self, line: Line) -> list[Part]:
+    async def _reply(self, line: ThreadEntry) -> list[Part]:
         """The words of it were told before, if it has any."""
         parts = list(self._next_step() if self._replied or not self._in_step else self._silent())
         self._step, self._replied = line.n, True
-        self._open |= _calls_of(line)
-        for number, wish in _calls_of(line).items():
-            if not _is_handed_on(wish):
+        self._open |= _reply_calls(line)
+        for number, wish in _reply_calls(line).items():
+            if not _is_delegated(wish):
                 parts.append(self._input(number, wish[1], await self._args(wish)))
         return parts
 
-    async def _args(self, wish: Wish) -> object:
+    async def _args(self, wish: RawToolRequest) -> object:
         site, workspace = self._reader.site, self._thread.workspace
         specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(workspace).items()}
-        return Wishes(specs, await site.store.secret_key(workspace)).shown(wish)["args"]
+        return ToolRequestRedactor(specs, await site.store.secret_key(workspace)).shown(wish)["args"]
 
-    async def _card(self, line: Line) -> list[Part]:
+    async def _card(self, line: ThreadEntry) -> list[Part]:
         """A call that people are asked about, as it stands now."""
         view = await self._view(line)
         approval, number, is_below = view.stored.approval, call_id(self._step, line.body), "child" in line.body
@@ -180,19 +184,19 @@ class Telling:
             parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
         return [*parts, self._data(view), *self._standing(view, number)]
 
-    def _standing(self, view: View, number: str) -> Iterator[Part]:
+    def _standing(self, view: ApprovalDetails, number: str) -> Iterator[Part]:
         """Only what this person has to answer is a request; a question is answered by an output."""
         approval, reviewer = view.stored.approval, self._reader.reviewer
-        if approval.subject.tool == QUESTION or view.status == "responded":
+        if approval.subject.tool == QUESTION_TOOL or view.status == "responded":
             return
         voted = view.status == "pending" and any(vote.by == reviewer.name for vote in approval.votes)
         if view.status != "pending" or voted:
             yield self._request(view, number, "answered")
             yield _response(approval.id, _reason(view), approved=voted or view.status in MAY_RUN)
-        elif waits_for(approval, reviewer, self._reader.site.clock()):
+        elif needs_reviewer(approval, reviewer, self._reader.site.clock()):
             yield self._request(view, number, "open")
 
-    async def _decided(self, line: Line) -> list[Part]:
+    async def _decided(self, line: ThreadEntry) -> list[Part]:
         body = cast(dict[str, Any], line.body)
         number, status = self._cards.pop(body["approval"], ""), body["status"]
         if not number:
@@ -201,7 +205,7 @@ class Telling:
         approval, parts = view.stored.approval, list[Part]()
         if approval.editors and status in MAY_RUN:
             parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
-        if status != "responded" and approval.subject.tool != QUESTION:
+        if status != "responded" and approval.subject.tool != QUESTION_TOOL:
             parts += [] if approval.id in self._asked else [self._request(view, number, "answered")]
             parts.append(_response(approval.id, body["reason"], approved=status in MAY_RUN))
         parts.append(self._data(view))
@@ -236,16 +240,16 @@ class Telling:
             yield from self._silent()
             yield {"type": "error", "errorText": str(body["reason"])}
         else:
-            yield from self._over(ENDS.get(body["status"], "stop"), NO_RESULT)
+            yield from self._over(FINISH_REASONS.get(body["status"], "stop"), NO_RESULT)
 
     async def _asked_here(self) -> list[Part] | None:
         """None if nothing waits for this person. Whatever does is shown as open when the stream ends."""
         parts, waits = list[Part](), False
         for approval_id, number in self._cards.items():
             view = await self._reader.doors.inbox.show(self._thread.workspace, approval_id)
-            if waits_for(view.stored.approval, self._reader.reviewer, self._reader.site.clock()):
+            if needs_reviewer(view.stored.approval, self._reader.reviewer, self._reader.site.clock()):
                 waits = True
-                is_question = view.stored.approval.subject.tool == QUESTION
+                is_question = view.stored.approval.subject.tool == QUESTION_TOOL
                 if not is_question and self._asked.get(approval_id) != "open":
                     parts += [self._data(view), self._request(view, number, "open")]
         return parts if waits else None
@@ -278,7 +282,7 @@ class Telling:
         self._shown.add(number)
         return {"type": "tool-input-available", "toolCallId": number, "toolName": tool, "input": args, "dynamic": True}
 
-    def _request(self, view: View, number: str, shown: str) -> Part:
+    def _request(self, view: ApprovalDetails, number: str, shown: str) -> Part:
         """The client sends the descriptor back with the answer: it says which arguments the person had before them."""
         approval = view.stored.approval
         self._asked[approval.id] = shown
@@ -291,12 +295,12 @@ class Telling:
             "reason": view.card.sentence,
         }
 
-    def _data(self, view: View) -> Part:
-        shown = view_json(view, self._reader.site.clock(), self._reader.reviewer)
-        card = {name: shown[name] for name in CARD}
+    def _data(self, view: ApprovalDetails) -> Part:
+        shown = approval_json(view, self._reader.site.clock(), self._reader.reviewer)
+        card = {name: shown[name] for name in CARD_FIELDS}
         return {"type": "data-approval", "id": view.stored.approval.id, "data": card}
 
-    async def _view(self, line: Line) -> View:
+    async def _view(self, line: ThreadEntry) -> ApprovalDetails:
         return await self._reader.doors.inbox.show(self._thread.workspace, str(line.body["approval"]))
 
     def _was_retried(self, number: int) -> bool:
@@ -304,28 +308,28 @@ class Telling:
         return bool(retries) and not 0 < self._replaced_at < retries[0]
 
 
-def _at_rest(thread: Thread) -> bool:
+def _is_waiting(thread: Thread) -> bool:
     """One that was woken has something to tell, though nobody has taken it up yet."""
     return thread.status == "waiting" and not thread.woken
 
 
-def _before(told: Sequence[Told], line: int) -> Sequence[Told]:
+def _events_before(told: Sequence[StreamEvent], line: int) -> Sequence[StreamEvent]:
     """Words belong to the line behind them."""
     own = [n for n, each in enumerate(told, 1) if each.name != "delta" and each.position.line < line]
     return told[: own[-1]] if own else ()
 
 
-def _calls_of(line: Line) -> dict[str, Wish]:
-    return {call_id(line.n, {"call": wish[0]}): wish for wish in cast(list[Wish], line.body["wishes"])}
+def _reply_calls(line: ThreadEntry) -> dict[str, RawToolRequest]:
+    return {call_id(line.n, {"call": wish[0]}): wish for wish in cast(list[RawToolRequest], line.body["wishes"])}
 
 
-def _is_handed_on(wish: Wish) -> bool:
+def _is_delegated(wish: RawToolRequest) -> bool:
     """To a sub-agent: shown with its result, since a client sends no answers while a call beside them is open."""
-    return wish[1].startswith(AGENT)
+    return wish[1].startswith(AGENT_TOOL_PREFIX)
 
 
-def _told(name: str, parts: list[Part]) -> Told:
-    return Told(Position(), name, {"parts": parts})
+def _stream_event(name: str, parts: list[Part]) -> StreamEvent:
+    return StreamEvent(Position(), name, {"parts": parts})
 
 
 def _output(number: str, result: object) -> Part:
@@ -341,6 +345,6 @@ def _response(approval_id: str, reason: str, *, approved: bool) -> Part:
     return part | ({"reason": reason} if reason else {})
 
 
-def _reason(view: View) -> str:
+def _reason(view: ApprovalDetails) -> str:
     decided = view.stored.approval.decision
     return decided.reason if decided else ""

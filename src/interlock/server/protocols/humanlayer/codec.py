@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from interlock.core.call import MAX_NAME, MAX_WORDS
+from interlock.core.call import MAX_NAME, MAX_TEXT_LENGTH
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
-from interlock.server.http import Body
+from interlock.server.http import RequestBody
 
 MAX_OPTIONS = 100
 
 
-class Option(Body):
+class ResponseOption(RequestBody):
     """A ready answer; one that is `interactive` wants words of the person's own."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -31,46 +31,46 @@ class Option(Body):
 
 
 CallId = Annotated[str, Field(pattern=r"^[^/?#%]+$")]  # it stands in an address, which the SDK writes as it is
-Channels = dict[str, dict[str, object] | None]
-Options = Annotated[list[Option], Field(max_length=MAX_OPTIONS)] | None
-State = dict[str, object] | None
+ChannelSpecs = dict[str, dict[str, object] | None]
+OptionList = Annotated[list[ResponseOption], Field(max_length=MAX_OPTIONS)] | None
+AgentState = dict[str, object] | None
 
 
-class CallSpec(Body):
+class FunctionCallSpec(RequestBody):
     fn: str
     kwargs: dict[str, object]
-    channel: Channels | None = None
-    reject_options: Options = None
-    state: State = None
+    channel: ChannelSpecs | None = None
+    reject_options: OptionList = None
+    state: AgentState = None
 
 
-class NewFunctionCall(Body):
+class FunctionCallBody(RequestBody):
     """A function that a program wants to run. What became of it is the server's to say: `status` stays empty."""
 
     run_id: str
     call_id: CallId
-    spec: CallSpec
+    spec: FunctionCallSpec
     status: None = None
 
 
-class ContactSpec(Body):
-    msg: Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
+class HumanContactSpec(RequestBody):
+    msg: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH)]
     subject: str | None = None
-    channel: Channels | None = None
-    response_options: Options = None
-    state: State = None
+    channel: ChannelSpecs | None = None
+    response_options: OptionList = None
+    state: AgentState = None
 
 
-class NewHumanContact(Body):
+class HumanContactBody(RequestBody):
     """A question to people."""
 
     run_id: str
     call_id: CallId
-    spec: ContactSpec
+    spec: HumanContactSpec
     status: None = None
 
 
-class CallAnswer(Body):
+class FunctionCallAnswerBody(RequestBody):
     """A person's yes or no. Times are the server's own, whatever is given."""
 
     approved: bool
@@ -81,7 +81,7 @@ class CallAnswer(Body):
     slack_message_ts: str | None = None
 
 
-class ContactAnswer(Body):
+class HumanContactAnswerBody(RequestBody):
     """A person's words, or one of the options by its name."""
 
     response: Annotated[str, Field(max_length=MAX_MESSAGE)] | None = None
@@ -90,15 +90,15 @@ class ContactAnswer(Body):
     responded_at: str | None = None
 
 
-class Escalation(Body):
+class EscalationBody(RequestBody):
     """The agent's words to those who decide. Whom they reach is the policy's business."""
 
     escalation_msg: str
     additional_recipients: Annotated[list[dict[str, object]], Field(max_length=MAX_OPTIONS)] | None = None
-    channel: Channels | None = None
+    channel: ChannelSpecs | None = None
 
 
-class CallStatus(BaseModel):
+class FunctionCallStatus(BaseModel):
     requested_at: str
     responded_at: str | None
     approved: bool | None
@@ -113,10 +113,10 @@ class FunctionCall(BaseModel):
     run_id: str
     call_id: str
     spec: dict[str, Any]
-    status: CallStatus
+    status: FunctionCallStatus
 
 
-class ContactStatus(BaseModel):
+class HumanContactStatus(BaseModel):
     requested_at: str
     responded_at: str | None
     response: str | None
@@ -129,10 +129,10 @@ class HumanContact(BaseModel):
     run_id: str
     call_id: str
     spec: dict[str, Any]
-    status: ContactStatus
+    status: HumanContactStatus
 
 
-def question_of(spec: ContactSpec) -> dict[str, object]:
+def question_args(spec: HumanContactSpec) -> dict[str, object]:
     """Ready answers are all that can be chosen, unless one of them wants words."""
     args: dict[str, object] = {"question": spec.msg}
     args |= {"subject": spec.subject} if spec.subject is not None else {}
@@ -141,10 +141,10 @@ def question_of(spec: ContactSpec) -> dict[str, object]:
     return args | ({"choices": [each.label for each in options]} if closed else {})
 
 
-def says_of(spec: CallSpec | ContactSpec) -> str:
+def agent_says_text(spec: FunctionCallSpec | HumanContactSpec) -> str:
     """All but the call is what the agent says: shown to people as such, and told back. Tokens are not kept."""
-    options = spec.reject_options if isinstance(spec, CallSpec) else spec.response_options
-    field = "reject_options" if isinstance(spec, CallSpec) else "response_options"
+    options = spec.reject_options if isinstance(spec, FunctionCallSpec) else spec.response_options
+    field = "reject_options" if isinstance(spec, FunctionCallSpec) else "response_options"
     names = [name for each in options or () for name in {each.name, each.label}]
     if len(names) != len(set(names)):
         raise InvalidRequest(f"{field} need names and titles of their own.")
@@ -156,8 +156,10 @@ def says_of(spec: CallSpec | ContactSpec) -> str:
     }
     kept = {name: value for name, value in said.items() if value or (name == "state" and value is not None)}
     text = json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
-    if len(text) > MAX_WORDS:
-        raise InvalidRequest(f"channel, options and state have {len(text):,} characters; {MAX_WORDS:,} can be kept.")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InvalidRequest(
+            f"channel, options and state have {len(text):,} characters; {MAX_TEXT_LENGTH:,} can be kept."
+        )
     return text
 
 

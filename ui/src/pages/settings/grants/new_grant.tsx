@@ -23,7 +23,7 @@ interface NewGrantProps {
 /** A person says once, in writing, what they would approve anyway. */
 export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
   const make = useSending(
-    (body: Shapes["NewGrant"], once) => call("post", "/api/grants", { body, once }),
+    (body: Shapes["GrantBody"], once) => call("post", "/api/grants", { body, once }),
     ["grants"],
   );
   if (make.data) return <Made grant={make.data} onDone={onDone} />;
@@ -125,7 +125,7 @@ function Limits({ problem }: { problem: string | undefined }) {
 }
 
 /** What was made, in words, and what may surprise about it. */
-function Made({ grant, onDone }: { grant: Shapes["MadeGrant"]; onDone: () => void }) {
+function Made({ grant, onDone }: { grant: Shapes["CreatedGrant"]; onDone: () => void }) {
   return (
     <Stack gap="sm" role="status">
       <Text>
@@ -147,7 +147,7 @@ function Made({ grant, onDone }: { grant: Shapes["MadeGrant"]; onDone: () => voi
   );
 }
 
-function wantedIn(form: HTMLFormElement): Shapes["NewGrant"] {
+function wantedIn(form: HTMLFormElement): Shapes["GrantBody"] {
   const given = new FormData(form);
   const text = (name: string) => String(given.get(name) ?? "").trim();
   return {

@@ -24,7 +24,7 @@ export default function Keys() {
         people={users.data?.items.map(({ name }) => name) ?? []}
         onMake={({ role, ...wanted }, once) =>
           call("post", "/api/keys", {
-            body: { ...wanted, role: role as Shapes["NewKey"]["role"], tools: [] },
+            body: { ...wanted, role: role as Shapes["KeyBody"]["role"], tools: [] },
             once,
           })
         }

@@ -20,7 +20,7 @@ export interface NewKeyProps {
   roles: string[];
   /** Whose a key for people may be; without any it is one's own. */
   people?: string[];
-  onMake: (wanted: WantedKey, once: string) => Promise<Shapes["MadeKey"]>;
+  onMake: (wanted: WantedKey, once: string) => Promise<Shapes["CreatedKey"]>;
 }
 
 export function NewKey(props: NewKeyProps) {
