@@ -310,7 +310,7 @@ async def test_what_a_dead_runner_held_is_told_at_once(parts: AppServices) -> No
     there = await begun(parts)
     await pending(parts)
     await there.courier.route()
-    program = "from interlock.runtime.process_identity import this_runner; print(this_runner())"
+    program = "from interlock.runtime.process_identity import make_runner_id; print(make_runner_id())"
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -475,7 +475,7 @@ async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     """As a version left it whose entries did not state their rows."""
     async with opened(place, clock, POLICY) as parts:
         with monkeypatch.context() as old:
-            old.setattr(transaction, "stamped", lambda change, *_: change.events)
+            old.setattr(transaction, "stamp_events", lambda change, *_: change.events)
             await people(parts)
             await calls(parts, clock)
         place.sql("delete from marks where name = 'stated'")

@@ -12,7 +12,7 @@ from interlock.server.models import ApprovalJson, ApprovalPageJson
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
-from tests.support import Clock, Parts
+from tests.support import AppServices, Clock
 
 Keys = dict[str, str]
 POLICY = """
@@ -53,7 +53,7 @@ async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **fil
 # R36
 @pytest.mark.postgres_smoke
 async def test_approvals_are_listed_by_everything_that_people_look_for(
-    client: As, keys: Keys, parts: Parts, site: Any, clock: Clock
+    client: As, keys: Keys, parts: AppServices, site: Any, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     await site.workspaces.put_policy("default", POLICY, "ada")
@@ -203,7 +203,7 @@ async def test_an_unknown_id_is_not_found(client: As, keys: Keys, approval_id: s
 
 
 # R40
-async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys: Keys, parts: Parts) -> None:
+async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys: Keys, parts: AppServices) -> None:
     told = await propose(client(keys["agent"]))
     stranger = client((await make_keys(parts, "elsewhere"))["admin"])
     assert (await stranger.get(f"/api/approvals/{told['approval_id']}")).status_code == 404
@@ -368,7 +368,9 @@ async def test_a_reviewer_asks_and_says_something_without_deciding(client: As, k
 
 
 # R6
-async def test_an_unknown_outcome_is_resolved_by_a_person(client: As, keys: Keys, clock: Clock, parts: Parts) -> None:
+async def test_an_unknown_outcome_is_resolved_by_a_person(
+    client: As, keys: Keys, clock: Clock, parts: AppServices
+) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)
     await decide(bob, told)

@@ -216,7 +216,7 @@ async def test_a_server_that_stops_sends_its_readers_away(
 async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
     app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "STALLED", 0.05)
+    monkeypatch.setattr(readers, "STALL_TIMEOUT", 0.05)
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()

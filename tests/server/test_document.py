@@ -68,7 +68,7 @@ async def test_every_post_takes_an_idempotency_key_and_names_are_unique(document
     posts = [operation for method, _, operation in operations(document) if method == "POST"]
     assert posts
     assert all("Idempotency-Key" in str(operation["parameters"]) for operation in posts)
-    assert {"Proposed", "Said"} <= {name for post in posts for name in body_models(post)}
+    assert {"ProposalBody", "DecisionBody"} <= {name for post in posts for name in body_models(post)}
 
 
 async def test_the_document_needs_no_key_and_holds_the_security_schemes(document: Document) -> None:
@@ -78,10 +78,10 @@ async def test_the_document_needs_no_key_and_holds_the_security_schemes(document
 
 async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict[str, str], document: Document) -> None:
     told = await propose(client(keys["agent"]))
-    schema = {"$ref": "#/components/schemas/Outcome"}
+    schema = {"$ref": "#/components/schemas/OutcomeJson"}
     assert fits(document, schema, told)
     shown = (await client(keys["viewer"]).get(f"/api/approvals/{told['approval_id']}")).json()
-    assert fits(document, {"$ref": "#/components/schemas/Shown"}, shown)
+    assert fits(document, {"$ref": "#/components/schemas/ApprovalJson"}, shown)
     assert set(shown) == {field.alias or name for name, field in ApprovalJson.model_fields.items()}
 
 

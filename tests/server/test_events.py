@@ -346,7 +346,7 @@ def repeating(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -
 async def test_a_feed_that_skips_or_repeats_would_be_found_out(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, broken: object
 ) -> None:
-    monkeypatch.setattr(tail, "pieces", broken)
+    monkeypatch.setattr(tail, "make_chunks", broken)
     reader = listen(keys["admin"], "after=0")
     await work(parts, 2)
     newest = len(await ledger(parts))
@@ -359,7 +359,7 @@ async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interlock.server.streams.subscriber.STALL_TIMEOUT", 0.2)
-    monkeypatch.setattr(tail, "STALLED", 0.2)
+    monkeypatch.setattr(tail, "STALL_TIMEOUT", 0.2)
     stalled, well = listen(keys["viewer"]), listen(keys["viewer"])
     await stalled.until(lambda each: each.text)
     await well.until(lambda each: each.text)
@@ -406,7 +406,7 @@ async def test_a_store_that_fails_half_way_loses_nothing(
             raise StoreUnavailable("just now")
         return (await whole(self, after))[:1]
 
-    monkeypatch.setattr(tail, "ENTRIES", 1)
+    monkeypatch.setattr(tail, "ENTRIES_PER_READ", 1)
     monkeypatch.setattr(tail.LedgerFollower, "_page", page)
     await work(parts, 5)
     await reader.until_seq(before + 10)

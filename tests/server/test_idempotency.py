@@ -14,13 +14,13 @@ from interlock.storage.tables.idempotency import TAKEOVER_AFTER, IdempotencyKey
 from tests.places import Place as Database
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
-from tests.support import Clock, Parts, kinds
+from tests.support import AppServices, Clock, kinds
 
 Keys = dict[str, str]
 
 
 # R24
-async def test_the_same_request_is_done_once_and_answered_the_same(client: As, keys: Keys, parts: Parts) -> None:
+async def test_the_same_request_is_done_once_and_answered_the_same(client: As, keys: Keys, parts: AppServices) -> None:
     told = await propose(client(keys["agent"]))
     bob = client(keys["reviewer"], **{"idempotency-key": "one"})
     path = f"/api/approvals/{told['approval_id']}/comment"
@@ -45,7 +45,7 @@ async def test_hot_routes_honour_it_too(client: As, keys: Keys) -> None:
 
 # R24
 @pytest.mark.postgres_smoke
-async def test_a_hundred_at_once_are_one(client: As, keys: Keys, parts: Parts) -> None:
+async def test_a_hundred_at_once_are_one(client: As, keys: Keys, parts: AppServices) -> None:
     told = await propose(client(keys["agent"]))
     bob = client(keys["reviewer"], **{"idempotency-key": "storm"})
     path = f"/api/approvals/{told['approval_id']}/comment"
@@ -125,7 +125,7 @@ async def test_a_secret_that_is_shown_once_is_never_stored(client: As, keys: Key
 
 # R51
 async def test_an_erasure_reaches_what_was_answered(
-    client: As, keys: Keys, parts: Parts, site: ServerState, place: Database
+    client: As, keys: Keys, parts: AppServices, site: ServerState, place: Database
 ) -> None:
     await site.workspaces.put_policy("default", "rules: [{name: notes, tools: [note], then: allow}]", "ada")
     agent, note = client(keys["agent"], **{"idempotency-key": "one"}), {**CALL, "tool": "note", "call_id": "n"}

@@ -18,7 +18,7 @@ from interlock.server.routes.external import ExternalRequestJson
 from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.serving import make_keys
-from tests.support import Clock, Parts, kinds
+from tests.support import AppServices, Clock, kinds
 
 Keys = dict[str, str]
 PAY = {"amount": 100, "recipient": "ann@example.com"}
@@ -93,7 +93,7 @@ async def test_a_rejection_is_final_when_it_cannot_be_taken_back(client: As, key
 # R22, R59
 @pytest.mark.parametrize("scope", ["workspace", "tool", "key"])
 async def test_no_yes_is_told_while_an_approved_request_is_frozen(
-    client: As, keys: Keys, clock: Clock, parts: Parts, scope: str
+    client: As, keys: Keys, clock: Clock, parts: AppServices, scope: str
 ) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
     before, after = await taken_in(agent), await taken_in(agent)
@@ -119,7 +119,7 @@ async def test_no_yes_is_told_while_an_approved_request_is_frozen(
 
 # R22, R59
 async def test_a_freeze_of_another_process_is_seen_before_a_yes_is_told(
-    client: As, keys: Keys, parts: Parts, clock: Clock
+    client: As, keys: Keys, parts: AppServices, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     request_id = await taken_in(agent)
@@ -184,7 +184,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_request_open(
 
 # R22, R27
 async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can_be_mended(
-    client: As, keys: Keys, parts: Parts
+    client: As, keys: Keys, parts: AppServices
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     answer = await send(agent, {"amount": -5, "recipient": "ann"})
@@ -201,7 +201,7 @@ async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can
 # R24
 @pytest.mark.postgres_smoke
 async def test_the_same_request_is_one_and_another_under_its_id_is_a_conflict(
-    client: As, keys: Keys, parts: Parts
+    client: As, keys: Keys, parts: AppServices
 ) -> None:
     agent, request_id = client(keys["agent"]), str(uuid4())
     answers = await asyncio.gather(*[send(agent, request_id=request_id.upper()) for _ in range(20)])
@@ -275,7 +275,7 @@ rules:
 
 
 # R48
-async def test_only_agents_ask_and_only_people_answer(client: As, keys: Keys, parts: Parts) -> None:
+async def test_only_agents_ask_and_only_people_answer(client: As, keys: Keys, parts: AppServices) -> None:
     agent = client(keys["agent"])
     request_id = await taken_in(agent)
     for role in ("viewer", "reviewer", "admin"):
@@ -314,7 +314,7 @@ HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bea
 
 @pytest.mark.parametrize("tool", ["http_post", "HTTP_Post"])
 async def test_what_is_registered_of_a_tool_counts_for_a_request(
-    client: As, keys: Keys, parts: Parts, site: ServerState, tool: str
+    client: As, keys: Keys, parts: AppServices, site: ServerState, tool: str
 ) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
     request_id = await taken_in(agent, HEADERS, tool)

@@ -8,13 +8,13 @@ from interlock.server.routes.stats import StatsHistory, WorkspaceStats
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
-from tests.support import Clock, Parts
+from tests.support import AppServices, Clock
 
 
 # R18
 @pytest.mark.postgres_smoke
 async def test_what_waits_and_how_it_ended_is_counted(
-    client: As, keys: dict[str, str], clock: Clock, parts: Parts
+    client: As, keys: dict[str, str], clock: Clock, parts: AppServices
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     for number, kind in enumerate(("approve", "reject", "")):

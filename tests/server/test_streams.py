@@ -159,7 +159,7 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
     place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "STALL_TIMEOUT", 0.5)
-    monkeypatch.setattr(tail, "STALLED", 0.5)
+    monkeypatch.setattr(tail, "STALL_TIMEOUT", 0.5)
 
     async def scene() -> tuple[int, int, int]:
         async with opened(place, clock) as parts:
