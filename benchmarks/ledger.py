@@ -20,8 +20,7 @@ from interlock.core.approval.execute import finish, start
 from interlock.core.approval.propose import Proposal, request_approval
 from interlock.core.call import ToolSpec, propose, redact
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
-from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
-from interlock.core.ledger.checkpoint import SignedHead
+from interlock.core.ledger.chain import Entry, Head, SignedHead, Verifier, make_entry
 from interlock.core.ledger.event import Event, Moment, Payload, Stored
 from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.policy.policy import Ask

@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.langchain import InterlockMiddleware, resumer
 
 

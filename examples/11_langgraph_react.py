@@ -27,7 +27,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from mcp.server.fastmcp import FastMCP
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.langchain import Gate, each_call, resumer
 
 TEXTS = [

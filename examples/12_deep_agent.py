@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.langchain import InterlockMiddleware, gated_subagents, resumer
 
 EFFECTS = {"search_web": "read", "send_mail": "write"}

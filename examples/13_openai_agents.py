@@ -18,7 +18,7 @@ from agents import Agent, Model, ModelResponse, RunResult, Usage, function_tool,
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.openai_agents import gated
 
 

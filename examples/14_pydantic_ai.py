@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.pydantic_ai import Gate, resume
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message, tool
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.agent_framework import Gate
 
 

@@ -19,7 +19,7 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from interlock import Interlock
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.agno import Gate
 
 

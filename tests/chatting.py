@@ -14,8 +14,8 @@ from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import AgentDirectory
-from interlock.chat.drafts import Drafts
 from interlock.chat.loop import ThreadLoop
+from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tool_registry import ToolRegistry
@@ -23,8 +23,8 @@ from interlock.chat.turn import TurnContext as TurnParts
 from interlock.config.models import AgentSettings
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.chat.thread import Thread, ThreadEntry
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import ToolFailed
 from interlock.core.identity import Principal

@@ -145,7 +145,7 @@ def migrated(server: Server) -> str:
 def _migrate(url: str) -> None:
     import psycopg
 
-    from interlock.storage.postgres.migrate import migrate
+    from interlock.storage.postgres.database import migrate
 
     with psycopg.connect(url, autocommit=True) as connection:
         migrate(connection)

@@ -2,7 +2,7 @@
 
 import sys
 
-from interlock.runtime.signals import answer_on_signal
+from interlock.runtime.process_identity import answer_on_signal
 
 
 def main() -> None:

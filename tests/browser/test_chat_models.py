@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Route, expect
 
-from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.core.chat.transcript import ModelReply, Prompt
 from tests.browser.chats import POLICY, Chat, chat_of
 from tests.browser.people import READY, Site, Visit, site_at
 from tests.journeys.chatting import last_said, models_beside

@@ -25,8 +25,8 @@ async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
 @pytest.fixture(autouse=True)
 def patience_with_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack gives up after three seconds, which a busy machine may need. Tests of these limits set their own."""
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.RESPONSE_TIMEOUT", 60.0)
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.USER_LOOKUP_TIMEOUT", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.RESPONSE_TIMEOUT", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.call import ToolSpec, make_subject, redact
 from interlock.core.card import find_findings, make_card
-from interlock.core.notify.message import ApprovalView, Notification, Purpose, Recipient
+from interlock.core.notify.delivery import ApprovalView, Notification, Purpose, Recipient
 from interlock.core.policy.policy import Ask
 from tests.support import START, call
 

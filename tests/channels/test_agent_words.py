@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 
 from interlock.core.call import QUESTION_TOOL
-from interlock.core.notify.message import ApprovalView
-from interlock.notify import message_text as words
-from interlock.notify.channels.email.letter import approval_mail, to_html, to_plain_text
+from interlock.core.notify.delivery import ApprovalView
+from interlock.notify import message_text
+from interlock.notify.channels.email import approval_mail, to_html, to_plain_text
 from interlock.notify.channels.pagerduty import _details
 from interlock.notify.channels.teams import _envelope
 from interlock.notify.channels.webhook import _card_details
@@ -41,7 +41,7 @@ def test_teams_pagerduty_and_webhooks_mark_them_too() -> None:
 
 
 def test_where_the_agent_says_nothing_there_is_nothing() -> None:
-    assert words.claims(topic()) == []
+    assert message_text.claims(topic()) == []
     assert "agent_description" not in _card_details(topic().card)
     assert "unverified" not in to_plain_text(approval_mail(message(), is_personal=True))
 
@@ -49,5 +49,5 @@ def test_where_the_agent_says_nothing_there_is_nothing() -> None:
 def test_the_title_of_a_question_says_who_asks() -> None:
     asked = topic(sentence="Is your password still hunter2?")
     question = replace(asked.approval, subject=asked.approval.subject._replace(tool=QUESTION_TOOL))
-    title = words.title(message("remind", replace(asked, approval=question)))
+    title = message_text.title(message("remind", replace(asked, approval=question)))
     assert title == "Reminder: The agent asks: Is your password still hunter2?"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.net.address_policy import EgressPolicy
+from interlock.net.ssrf import EgressPolicy
 from interlock.notify.apprise_process import AppriseJob, make_audit_hook
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from interlock.notify.channels import apprise

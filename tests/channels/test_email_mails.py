@@ -14,7 +14,7 @@ from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import ChannelSettings, RoutingSettings, Settings
 from interlock.core.decision import Acknowledgement, Reject
-from interlock.core.notify.message import Recipient
+from interlock.core.notify.delivery import Recipient
 from interlock.core.ports import User
 from interlock.notify.channel import ChannelContext, open_channel
 from interlock.notify.service import NotificationService, build_notification_service

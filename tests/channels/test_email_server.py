@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import DeliveryFailed, Misconfigured
-from interlock.core.notify.message import Notification, Recipient
+from interlock.core.notify.delivery import Notification, Recipient
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, DeliveryRejected, open_channel
 from tests.standins.mail_server import HOST, PASSWORD, MailServer, mail_server
 from tests.tools.ports import reserved_port

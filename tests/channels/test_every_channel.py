@@ -15,7 +15,7 @@ from interlock.config.models import ChannelSettings as Configured
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Notification, Purpose, Recipient
+from interlock.core.notify.delivery import Notification, Purpose, Recipient
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.core.ports import User
 from interlock.notify import channels

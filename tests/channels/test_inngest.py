@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Notification, Purpose
+from interlock.core.notify.delivery import Notification, Purpose
 from interlock.notify.channel import (
     Channel,
     ChannelContext,

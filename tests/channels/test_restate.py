@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import ApprovalView, Notification, Purpose
+from interlock.core.notify.delivery import ApprovalView, Notification, Purpose
 from interlock.notify.channel import (
     Channel,
     ChannelContext,

@@ -93,8 +93,8 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
 ) -> None:
     approval_id = await scene.ask()
     form = await scene.form("bob", "reject")
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.RESPONSE_TIMEOUT", 0.01)
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.USER_LOOKUP_TIMEOUT", 60)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.RESPONSE_TIMEOUT", 0.01)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60)
     scene.slack.slow = asyncio.Event()
     said = await scene.submit(form, {"Reason": "no"})
     assert said["Reason"].startswith("This takes longer than Slack waits, and goes on.")

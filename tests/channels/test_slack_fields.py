@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from interlock.core.canonical import canonical
 from interlock.notify.channels.slack.blocks import escape, escape_and_cut, escape_code
-from interlock.notify.channels.slack.form_fields import (
+from interlock.notify.channels.slack.modals import (
     MISSING,
+    DecisionForm,
     InvalidInput,
     apply_inputs,
     make_input,
     make_inputs,
     read_inputs,
 )
-from interlock.notify.channels.slack.modals import DecisionForm
 from tests.standins.slack import submitted
 from tests.standins.slack_rules import view_misfit
 

@@ -163,8 +163,8 @@ async def test_a_slow_slack_is_answered_in_time_and_the_click_is_not_lost(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who it is takes longer than an answer may: the click is acknowledged, and goes on."""
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.RESPONSE_TIMEOUT", 0.01)
-    monkeypatch.setattr("interlock.notify.channels.slack.interactions.USER_LOOKUP_TIMEOUT", 60)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.RESPONSE_TIMEOUT", 0.01)
+    monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60)
     approval_id = await scene.ask()
     scene.slack.slow = asyncio.Event()
     answer = await scene.click("bob", "approve")

@@ -10,7 +10,7 @@ import pytest
 from microsoft_teams.cards import AdaptiveCard, TextBlock
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Purpose
+from interlock.core.notify.delivery import Purpose
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES

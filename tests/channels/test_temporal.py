@@ -15,7 +15,7 @@ from interlock.app.workspaces import Workspaces
 from interlock.config.models import ChannelSettings as Configured
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Notification, Purpose
+from interlock.core.notify.delivery import Notification, Purpose
 from interlock.notify.channel import (
     Channel,
     ChannelContext,

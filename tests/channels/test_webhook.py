@@ -16,7 +16,7 @@ from standardwebhooks import WebhookVerificationError
 
 from interlock.core.errors import Misconfigured, Unauthenticated
 from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_failed
-from interlock.notify import http as posting
+from interlock.notify import http
 from interlock.notify.channel import (
     Channel,
     ChannelContext,
@@ -156,7 +156,7 @@ async def test_a_name_that_nobody_knows_now_is_asked_for_later() -> None:  # R25
 async def test_a_receiver_that_says_nothing_is_tried_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R25
-    monkeypatch.setattr(posting, "REQUEST_TIMEOUT", 0.2)
+    monkeypatch.setattr(http, "REQUEST_TIMEOUT", 0.2)
     receiver.held = True
     hook = channel(receiver.url)
     with pytest.raises(DeliveryDelayed, match="did not answer"):

@@ -15,7 +15,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, Settings
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.asking import Got, ask
 from tests.serving import make_keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.app.bootstrap import AppServices, PolicyChannelSettings, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Settings
-from interlock.core.notify.message import Notification
+from interlock.core.notify.delivery import Notification
 from interlock.core.notify.routing import Routes
 from interlock.notify.dispatcher import Dispatcher
 from interlock.notify.service import NotificationService

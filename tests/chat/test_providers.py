@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from interlock.chat.providers import LazyModel, open_model
-from interlock.core.chat.prompt import (
+from interlock.core.chat.transcript import (
     ChatModel,
     Delta,
     ModelReply,

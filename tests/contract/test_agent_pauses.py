@@ -13,7 +13,7 @@ from interlock import Interlock, Waiting
 from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.pause import MAX_STATE, Pause
+from interlock.core.run import MAX_STATE, Pause
 from interlock.sdk.agent import Agent, Executed
 from tests.support import approve
 

@@ -12,14 +12,14 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import BUILT_IN, AgentDirectory
-from interlock.chat.drafts import Drafts
 from interlock.chat.loop import ThreadLoop
+from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext as TurnParts
 from interlock.config.models import AgentSettings
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest, ToolResult
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.identity import Principal
 from interlock.core.ports import ApprovalQuery, Stored

@@ -10,8 +10,8 @@ import pytest
 
 from interlock.chat.threads import UserMessage
 from interlock.core.canonical import digest
-from interlock.core.chat.prompt import ModelReply, ToolRequest
 from interlock.core.chat.thread import Thread
+from interlock.core.chat.transcript import ModelReply, ToolRequest
 from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import ApprovalQuery, User
 from interlock.server.idempotency import idempotency_slot

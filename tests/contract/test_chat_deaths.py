@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interlock.config.models import AgentSettings
-from interlock.core.chat.prompt import ModelReply, Prompt
 from interlock.core.chat.thread import Thread
+from interlock.core.chat.transcript import ModelReply, Prompt
 from interlock.core.decision import Acknowledgement, Approve
 from tests.chatting import ANN, MAIN, Chat, Script, calls, chatting, wish
 from tests.places import Place

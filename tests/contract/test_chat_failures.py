@@ -10,7 +10,7 @@ import pytest
 from interlock.chat.agents import AgentDirectory
 from interlock.config.models import AgentSettings
 from interlock.core.approval.approval import Approval
-from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.core.chat.transcript import ModelReply, Prompt
 from interlock.core.errors import Conflict, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import ApprovalQuery
 from tests.chatting import ANN, MAIN, PATIENCE, calls, chatting, until, wish

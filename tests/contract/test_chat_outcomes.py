@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from interlock.core.approval.approval import Approval
-from interlock.core.chat.prompt import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.chat.thread import Thread
+from interlock.core.chat.transcript import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ports import User
 from tests.chatting import ANN, FAY, PATIENCE, Chat, calls, chatting, until, wish

@@ -9,8 +9,8 @@ import pytest
 
 from interlock.chat.threads import UserMessage
 from interlock.config.models import AgentSettings
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest
-from interlock.core.chat.prompt import PromptUserMessage as Heard
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest
+from interlock.core.chat.transcript import PromptUserMessage as Heard
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
 from interlock.storage.tables.idempotency import IdempotencyKey as Answers

@@ -14,7 +14,7 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.integrations.claude_code.gate import GRACE, hooks
+from interlock.integrations.claude_code import GRACE, hooks
 from tests.places import Place
 
 COMMAND = {"command": "make deploy"}

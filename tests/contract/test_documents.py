@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.chat import document_folders as module
-from interlock.chat.document_folders import FolderIndexer, ScanResult, split_passages
 from interlock.chat.tool import ToolContext, ToolInvocation
-from interlock.chat.tools.documents import PAGE_LENGTH, reads
+from interlock.chat.tools import documents as module
+from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, reads, split_passages
 from interlock.core.errors import ToolFailed
-from interlock.storage.tables.documents import SqlDocuments
+from interlock.storage.tables.records import SqlDocuments
 from tests.places import Place
 from tests.support import Clock, opened
 from tests.tools.small import until

@@ -22,7 +22,7 @@ from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy.condition_budget import call_budget
 from interlock.core.policy.policy import Condition
 from interlock.core.ports import ProposalTransaction, ReadGrants
-from interlock.policy.condition_cost import MAX_COST
+from interlock.policy.conditions import MAX_COST
 from interlock.storage.store import SqlStore
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened

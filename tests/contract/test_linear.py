@@ -13,12 +13,12 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
-from interlock.chat.tools.linear import pack as linear
+from interlock.chat.tools.linear import pack
 from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
-from interlock.demo.linear.standin import FakeLinear
+from interlock.demo.linear.server import FakeLinear
 from interlock.runtime.json_schema import validate
 from tests.standins.linear import Line, served
 from tests.support import Clock
@@ -36,7 +36,7 @@ class Desk:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        return {tool.name: tool for tool in (*linear.reads(self.kit), *linear.writes(self.kit))}
+        return {tool.name: tool for tool in (*pack.reads(self.kit), *pack.writes(self.kit))}
 
     async def use(self, name: str, key: str = "approval-1", /, **args: object) -> Any:
         tool = self.tools[f"linear_{name}"]
@@ -382,13 +382,13 @@ async def test_a_linear_that_is_not_there_did_nothing(desk: Desk) -> None:  # R7
 
 def test_without_a_key_there_are_no_tools() -> None:  # R7
     kit = ToolContext("default", None)  # type: ignore[arg-type]  # nothing is kept
-    assert (linear.reads(kit), linear.writes(kit)) == ((), ())
+    assert (pack.reads(kit), pack.writes(kit)) == ((), ())
 
 
 def test_a_key_is_not_sent_in_the_clear() -> None:
     kit = ToolContext("default", None, {"key": KEY, "url": "http://linear.example/graphql"})  # type: ignore[arg-type]
     with pytest.raises(Misconfigured, match="https://"):
-        linear.writes(kit)
+        pack.writes(kit)
 
 
 def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:  # R7

@@ -11,12 +11,11 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import ToolContext, ToolInvocation
-from interlock.chat.tools.linear import pack as linear
+from interlock.chat.tools.linear import pack
 from interlock.chat.tools.linear.api import idempotent_id
 from interlock.core.ports import ToolItemStore
-from interlock.demo.linear.content import fill_linear
-from interlock.demo.linear.kinds import KINDS
-from interlock.demo.linear.standin import FakeLinear
+from interlock.demo.linear.content import KINDS, fill_linear
+from interlock.demo.linear.server import FakeLinear
 from tests.standins.linear import drive, sdk_is_installed, served, whole
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"
@@ -71,7 +70,7 @@ async def test_the_demo_is_filled_once(wire: Wire) -> None:
 
 async def test_the_pack_works_inside_the_process_without_a_key(wire: Wire) -> None:  # R7
     kit = ToolContext("default", wire.records, transport=FakeLinear(wire.records))
-    create = next(tool for tool in linear.writes(kit) if tool.name == "linear_create_issue")
+    create = next(tool for tool in pack.writes(kit) if tool.name == "linear_create_issue")
     made: Any = await create.run(ToolInvocation({"title": "Fix login"}, "approval-1"))
     assert made["id"] == "DEMO-13"
 

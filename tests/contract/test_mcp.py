@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.app.gate import Execution
-from interlock.chat.mcp.servers import McpServers
+from interlock.chat.mcp.connection import McpServers
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.core.call import propose
 from interlock.core.errors import BindingBroken

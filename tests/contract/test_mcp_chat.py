@@ -13,15 +13,14 @@ from pathlib import Path
 from interlock.app.bootstrap import AppServices
 from interlock.chat.agents import AgentDirectory
 from interlock.chat.assistant import Assistant
-from interlock.chat.drafts import Drafts
 from interlock.chat.loop import ThreadLoop
-from interlock.chat.mcp.connection import ConnectionTimeouts
-from interlock.chat.mcp.servers import McpServers
+from interlock.chat.mcp.connection import ConnectionTimeouts, McpServers
+from interlock.chat.stream import Drafts
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext as Chat
 from interlock.config.models import AgentSettings, McpServerSettings, Settings
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest, ToolResult
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.identity import Principal
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.json_schema import check_schema

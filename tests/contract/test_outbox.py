@@ -15,8 +15,7 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Error
-from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery
-from interlock.core.notify.message import Notification
+from interlock.core.notify.delivery import DeliveryTarget, Notification, make_test_delivery
 from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryUnknown

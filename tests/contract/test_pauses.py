@@ -11,7 +11,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Conflict, LeaseLost
-from interlock.core.pause import MAX_STATE, Pause
+from interlock.core.run import MAX_STATE, Pause
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 from tests.places import Place
 from tests.support import BOB, Clock, approve, opened, pending

@@ -9,9 +9,8 @@ import pytest
 
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.migrate import migrate_sqlite
-from interlock.storage.postgres.batch_session import Statements
-from interlock.storage.postgres.database import FAST_QUERIES, READER_SETTINGS, WRITER_SETTINGS
-from interlock.storage.postgres.migrate import column_types, migrate
+from interlock.storage.postgres.batches import Statements
+from interlock.storage.postgres.database import FAST_QUERIES, READER_SETTINGS, WRITER_SETTINGS, column_types, migrate
 
 SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
 DELIVERIES = {"deliveries_of", "due_deliveries", "told_lately", "finished_deliveries_of"}

@@ -16,7 +16,7 @@ from interlock.cli.context import CommandOptions
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
 from interlock.policy.explain import explain
-from interlock.policy.own_file import ConfiguredPolicy
+from interlock.policy.file import ConfiguredPolicy
 from interlock.sdk.interlock import Interlock
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState

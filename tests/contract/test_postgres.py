@@ -15,8 +15,7 @@ from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Miscon
 from interlock.storage.migrate import load_migrations
 from interlock.storage.postgres.batches import BatchRunner
 from interlock.storage.postgres.connection import PostgresConnection
-from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase
-from interlock.storage.postgres.migrate import migrate
+from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase, migrate
 from interlock.storage.postgres.pipeline import Pipeline
 from interlock.storage.store import SqlStore
 from tests.places import Base, Place, migrated
@@ -189,7 +188,7 @@ async def test_a_schema_of_its_own_is_enough(postgres_url: str) -> None:
 
 def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL takes tables back too, so half a migration is none."""
-    from interlock.storage.postgres import migrate as module
+    from interlock.storage.postgres import database as module
 
     known = module.load_migrations("postgres")
     broken = [*known, module.Migration(99, "broken", "create table more (x int); select 1 / 0", 1)]

@@ -17,7 +17,7 @@ from interlock.core.notify.routing import ChannelCapabilities, QuietPeriod, Rout
 from interlock.core.outcome import Proceed, Refused
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.notify import message_text as words
+from interlock.notify import message_text
 from interlock.policy.explain import explain
 from tests.channels.told import Set, Told
 from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
@@ -189,7 +189,7 @@ async def test_an_edit_asks_those_again_whose_vote_is_void(parts: AppServices, a
     await all_of_them.sweep()
     mails = [message for _, message, _ in all_of_them.channels["mail"].heard if message.to.person == "eve"]
     assert ("mail", "eve", "remind") in all_of_them.loud()
-    assert (mails[-1].revised, words.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
+    assert (mails[-1].revised, message_text.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
 
 
 async def test_the_second_stage_is_told_when_it_opens(parts: AppServices, all_of_them: Set) -> None:  # R48

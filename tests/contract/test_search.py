@@ -20,7 +20,7 @@ from interlock.core.ledger.erasure import Erasure, Scope
 from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.core.search import split_words
 from interlock.storage.engine.queries import make_cursor
-from interlock.storage.postgres import search as postgres_finding
+from interlock.storage.postgres import database as postgres_finding
 from interlock.storage.tables import search as finding
 from interlock.storage.tables import search as searching
 from interlock.storage.tables.search import IndexBatch

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.chat.drafts import Drafts
-from interlock.chat.stream import Position, StreamEvent, ThreadFollower, parse_position
+from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower, parse_position
 from interlock.core.chat.thread import (
     NewThreadEntry,
     Thread,

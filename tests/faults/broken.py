@@ -20,8 +20,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.faults import FaultyConnection
-from interlock.storage.postgres.batch_session import BatchSession
-from interlock.storage.postgres.batches import BatchRunner
+from interlock.storage.postgres.batches import BatchRunner, BatchSession
 from interlock.storage.postgres.pipeline import PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.faults import scenes

@@ -18,8 +18,8 @@ from pathlib import Path
 from interlock.app.bootstrap import build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import ASSISTANT, AgentDirectory
-from interlock.chat.drafts import Drafts
 from interlock.chat.loop import ThreadLoop
+from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tool_registry import ToolRegistry
@@ -28,7 +28,7 @@ from interlock.config.agents import AGENT_TOOL_PREFIX
 from interlock.config.models import AgentSettings
 from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.chat.prompt import (
+from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
     Prompt,

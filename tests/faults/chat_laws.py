@@ -11,9 +11,8 @@ from typing import Any, cast
 from interlock.app.audit import verify
 from interlock.config.agents import AGENT_TOOL_PREFIX
 from interlock.core.canonical import digest
-from interlock.core.chat.prompt import ToolResult
 from interlock.core.chat.thread import Thread, ThreadEntry
-from interlock.core.chat.transcript import MISSING_RESULT, prompt_messages
+from interlock.core.chat.transcript import MISSING_RESULT, ToolResult, prompt_messages
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.storage.store import SqlStore

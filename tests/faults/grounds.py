@@ -15,7 +15,7 @@ import psycopg
 
 from interlock.runtime import faults
 from interlock.runtime.faults import FaultPoint
-from interlock.storage.postgres import migrate as postgres
+from interlock.storage.postgres import database as postgres
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.postgres import Server
 from tests.support import START

@@ -28,7 +28,7 @@ from typing import Any
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import build_services
-from interlock.storage import migrate as migrations
+from interlock.storage import migrate
 from interlock.storage.migrate import Migration
 from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
@@ -164,12 +164,12 @@ def templates(ground: Ground) -> dict[str, str]:
 
 def know(count: int) -> None:
     """So many migrations, in this process and its children."""
-    for module in (migrations, sys.modules.get("interlock.storage.postgres.migrate")):
+    for module in (migrate, sys.modules.get("interlock.storage.postgres.database")):
         if module is not None:
             module.load_migrations = lambda database: [*LOAD(database), NEXT][:count]  # type: ignore[attr-defined]
 
 
-LOAD = migrations.load_migrations
+LOAD = migrate.load_migrations
 ALL = len(LOAD("sqlite"))
 
 

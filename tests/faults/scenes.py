@@ -17,14 +17,14 @@ from interlock.cli.commands.audit import _atomic_file
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Reviewer
 from interlock.core.errors import AlreadyDecided, CallFailed, LeaseLost
-from interlock.core.ledger.checkpoint import SignedHead
+from interlock.core.ledger.chain import SignedHead
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime import faults
 from interlock.runtime.faults import FaultPoint
 from interlock.runtime.process_identity import make_runner_id
-from interlock.storage.sqlite.backup import make_backup
+from interlock.storage.sqlite.database import make_backup
 from tests.faults import chat_scenes
 from tests.faults.lives import Life, note
 

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.storage import migrate as migrations
-from interlock.storage.postgres.bulk import placeholders
+from interlock.storage import migrate
+from interlock.storage.postgres.pipeline import placeholders
 from tests.faults.reports import caught, report
 from tests.places import Place
 from tests.support import Clock, opened, pending
@@ -72,7 +72,7 @@ async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
 @pytest.mark.smoke
 def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
     """Released statements are kept in tests/upgrades; a migration with a lower `since` must not break them."""
-    newest = migrations.load_migrations(place.kind)[-1]
+    newest = migrate.load_migrations(place.kind)[-1]
     releases = [path for path in sorted((TOP / "tests/upgrades").glob("*.sql")) if int(path.stem) >= newest.since]
     assert releases
     for release in releases:
@@ -88,7 +88,7 @@ def statements(text: str) -> dict[str, str]:
 def prepare(place: Place, name: str, statement: str) -> None:
     if place.kind == "sqlite":
         raw = sqlite3.connect(":memory:", isolation_level=None)
-        migrations.migrate_sqlite(raw, 0)
+        migrate.migrate_sqlite(raw, 0)
         raw.execute(f"explain {statement}", [None] * statement.count("?")).fetchall()
         raw.close()
         return
@@ -99,16 +99,14 @@ def prepare(place: Place, name: str, statement: str) -> None:
 @pytest.mark.smoke
 def test_data_of_the_first_schema_is_brought_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
-    first = migrations.load_migrations("sqlite")[:1]
+    first = migrate.load_migrations("sqlite")[:1]
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "load_migrations", lambda _: first)
-        migrations.migrate_sqlite(raw, 0)
+        patch.setattr(migrate, "load_migrations", lambda _: first)
+        migrate.migrate_sqlite(raw, 0)
     raw.execute("alter table migrations drop column since")  # as the first program made it
     raw.execute("insert into policies values ('default', 1, 'abc', 'version: 1', 'ada', 5)")
     raw.execute("insert into grants values ('default','g','pay','s','ada','[]','admin',1,9,'*','',null,0,null,'')")
-    assert migrations.migrate_sqlite(raw, 1) == [
-        migration.name for migration in migrations.load_migrations("sqlite")[1:]
-    ]
+    assert migrate.migrate_sqlite(raw, 1) == [migration.name for migration in migrate.load_migrations("sqlite")[1:]]
     assert raw.execute("select author, reason from policies").fetchall() == [("ada", "")]
     assert raw.execute("select id, budget, spent from grants").fetchall() == [("g", "", "0")]
     raw.close()

@@ -18,6 +18,7 @@ import pytest
 from interlock import Interlock
 from interlock.config.models import McpServerSettings
 from interlock.core.decision import Approve
+from interlock.integrations.mcp_gate.frames import BadFrame, read_frame
 from interlock.integrations.mcp_gate.gate import (
     HttpAccess,
     McpGate,
@@ -26,7 +27,6 @@ from interlock.integrations.mcp_gate.gate import (
     mcp_gate,
     read_frames,
 )
-from interlock.integrations.mcp_gate.inbound import BadFrame, read_frame
 from interlock.integrations.mcp_gate.session import GateSession
 from interlock.runtime.json_schema import check_schema
 from tests.frameworks.gating import PATIENCE, ROOT

@@ -16,8 +16,16 @@ from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.integrations.mcp_gate.call import ToolCallHandler, UpstreamTool, outcome_result
-from interlock.integrations.mcp_gate.call_state import CallCounter, CallState, is_sealed, seal, unseal
+from interlock.integrations.mcp_gate.call import (
+    CallCounter,
+    CallState,
+    ToolCallHandler,
+    UpstreamTool,
+    is_sealed,
+    outcome_result,
+    seal,
+    unseal,
+)
 from interlock.integrations.mcp_gate.frames import make_headers, make_request
 from interlock.integrations.mcp_gate.http import HttpAccess, ReplayBuffer
 from interlock.integrations.mcp_gate.merge import expose_names

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import httpx2
 
-from interlock.core.chat.prompt import ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
-from interlock.demo.script import make_reply as scripted
+from interlock.core.chat.transcript import ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
+from interlock.demo.scripted_model import make_reply as scripted
 from tests.journeys.programs import Shell, wait_until
 from tests.places import Place
 from tests.serving import Served

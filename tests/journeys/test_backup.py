@@ -17,7 +17,7 @@ import pytest
 from interlock.app import audit
 from interlock.app.bootstrap import build_services, wall_clock
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.storage.sqlite import backup
+from interlock.storage.sqlite import database as backup
 from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL, mail
 from tests.places import migrated

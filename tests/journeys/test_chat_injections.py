@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.chat.prompt import ModelReply, Prompt, ToolResult
+from interlock.core.chat.transcript import ModelReply, Prompt, ToolResult
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Ground, Json, Mind, Talk, World, calls, plays
 from tests.places import Place

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.core.chat.transcript import ModelReply, Prompt
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
 from tests.journeys.programs import PATIENCE, end_group, wait_until

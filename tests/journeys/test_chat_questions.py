@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.core.chat.prompt import ModelReply, Prompt
+from interlock.core.chat.transcript import ModelReply, Prompt
 from tests.journeys.chatting import World, calls, last_said, plays
 from tests.journeys.programs import wait_until
 

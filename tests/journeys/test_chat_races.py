@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from interlock.core.chat.prompt import ModelReply
+from interlock.core.chat.transcript import ModelReply
 from tests.journeys.chatting import Json, Person, World, plays
 
 ROUNDS = 6

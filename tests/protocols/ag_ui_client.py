@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ag_ui.core import Event
 from pydantic import BaseModel, TypeAdapter
 
-from interlock.core.chat.prompt import ModelReply, Prompt
-from interlock.demo.script import make_reply as scripted
+from interlock.core.chat.transcript import ModelReply, Prompt
+from interlock.demo.scripted_model import make_reply as scripted
 from tests.journeys.chat_server import ground_on, policy
 from tests.journeys.chatting import Ground
 from tests.journeys.programs import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ag_ui.core import AgentCapabilities
 
-from interlock.core.chat.prompt import ModelReply
+from interlock.core.chat.transcript import ModelReply
 from tests.journeys.chatting import calls, plays
 from tests.journeys.programs import wait_until
 from tests.node_packages import CLIENTS, MISSING

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from interlock.chat.loop import ThreadLoop
 from interlock.chat.turn import TurnContext
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt, ToolRequest
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest
 from interlock.core.errors import ModelFailed
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.server.http import AsgiApp, AsgiMessage

@@ -12,7 +12,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import Settings
 from interlock.server.app import build_app, make_fast_routes
 from interlock.server.auth import Auth
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.openapi.document import Document
 from interlock.server.protocols import load_protocols
 from interlock.server.serve import make_server_state

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from interlock import __version__
 from interlock.config.models import StorageSettings
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.asking import ask
 from tests.server.conftest import As

@@ -13,7 +13,7 @@ from interlock.config.models import AgentSettings, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import User
-from interlock.demo.equipment import DEMO
+from interlock.demo.workspace import DEMO
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
 from tests.server.conftest import As

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.transcript import ToolRequest
 from interlock.core.errors import ModelFailed
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, speaking
 from tests.support import Clock

@@ -17,7 +17,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.app.checkpoint_signing import make_key
 from interlock.config.models import AuditSettings, Settings, StorageSettings
 from interlock.runtime.durations import rfc3339
-from interlock.server import audit_jobs as verifying
+from interlock.server import audit_jobs
 from interlock.server.routes import audit
 from interlock.server.routes.audit import VerificationStatusJson
 from interlock.server.state import ServerState
@@ -234,7 +234,7 @@ async def test_what_another_workspace_verified_is_its_own(
 
 async def test_a_database_that_is_not_there_is_not_made(site: ServerState, tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
-    checks = verifying.VerificationJobs(
+    checks = audit_jobs.VerificationJobs(
         replace(site, settings=Settings(storage=StorageSettings(f"sqlite:///{missing}")))
     )
     checks.start("default", "ada")
@@ -243,15 +243,15 @@ async def test_a_database_that_is_not_there_is_not_made(site: ServerState, tmp_p
         while last is None:
             await asyncio.sleep(0.001)
             last = checks.to_json("default")["last"]
-    assert (last["state"], last["problem"], missing.exists()) == ("failed", verifying.DATABASE_MISSING, False)
+    assert (last["state"], last["problem"], missing.exists()) == ("failed", audit_jobs.DATABASE_MISSING, False)
 
 
 async def test_a_check_that_cannot_be_made_says_so(ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "WORKER_COMMAND", (sys.executable, "-c", "import sys; sys.stdin.read()"))
+    monkeypatch.setattr(audit_jobs, "WORKER_COMMAND", (sys.executable, "-c", "import sys; sys.stdin.read()"))
     last = await verified(ada)
-    assert (last["state"], last["problem"]) == ("failed", verifying.JOB_CRASHED)
-    monkeypatch.setattr(verifying, "WORKER_COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
-    monkeypatch.setattr(verifying, "JOB_TIMEOUT", 0.2)
+    assert (last["state"], last["problem"]) == ("failed", audit_jobs.JOB_CRASHED)
+    monkeypatch.setattr(audit_jobs, "WORKER_COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
+    monkeypatch.setattr(audit_jobs, "JOB_TIMEOUT", 0.2)
     assert "longer than" in (await verified(ada))["problem"]
 
 

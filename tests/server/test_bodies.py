@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.server import router as front
+from interlock.server import router
 from tests.places import File
 from tests.server import matrix
 from tests.server.asking import ask, scope_of
@@ -88,11 +88,11 @@ async def test_a_body_in_pieces_is_counted_as_it_comes(world: World) -> None:
     (needed, start), (_, body), (read, end) = sent
     assert (start["status"], body["more_body"], end["more_body"]) == (413, True, False)
     assert needed <= 17, "nothing is kept that is not needed"
-    assert read <= needed + front.MAX_DRAINED // 65_536, "a rest without an end is not waited for"
+    assert read <= needed + router.MAX_DRAINED // 65_536, "a rest without an end is not waited for"
 
 
 async def test_a_body_that_comes_too_slowly_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "BODY_TIMEOUT", 0.02)
+    monkeypatch.setattr(router, "BODY_TIMEOUT", 0.02)
     headers = {**await world.headers(OURS, "reviewer"), **JSON, "content-length": "1000"}
     scope, first, sent = scope_of("POST", f"/api/approvals/{matrix.NOTHING}/decision", headers, b"x"), [1], []
 

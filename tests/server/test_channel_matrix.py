@@ -21,7 +21,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, Settings, WorkspaceSettings
 from interlock.core.notify.delivery import DeliveryTarget, new_delivery
 from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.asking import Got, ask
 from tests.serving import make_keys

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.config.models import ChannelSettings, RoutingSettings, Settings
 from interlock.core.errors import DeliveryFailed
-from interlock.core.notify.message import Notification
+from interlock.core.notify.delivery import Notification
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryRejected
 from interlock.notify.dispatcher import Dispatcher
 from interlock.server.state import ServerState

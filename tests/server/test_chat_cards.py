@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.chat.prompt import ToolRequest, ToolResult
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.core.chat.transcript import ToolRequest, ToolResult
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, folded, speaking
 from tests.server.conftest import As

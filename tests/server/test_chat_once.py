@@ -8,9 +8,9 @@ import pytest
 
 from interlock.app.bootstrap import AppServices, build_services_from_store
 from interlock.config.models import Settings
-from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.transcript import ToolRequest
 from interlock.server.app import build_app
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, folded, speaking

@@ -9,9 +9,9 @@ import pytest
 
 from interlock.app import audit
 from interlock.app.bootstrap import AppServices
-from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.transcript import ToolRequest
 from interlock.core.ledger.erasure import Erasure, ErasureResult
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.places import Place
 from tests.server.asking import ask

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.chat.prompt import ToolRequest
+from interlock.core.chat.transcript import ToolRequest
 from interlock.core.errors import ModelFailed
-from interlock.server.middleware import request as entrance
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server import middleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from interlock.server.streams import thread_stream as readers
+from interlock.server.streams import thread_stream
 from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve
@@ -173,7 +173,7 @@ async def test_a_place_that_a_thread_does_not_have_is_refused(
 async def test_a_stream_shows_that_it_lives(
     app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "TICK", 0.01)
+    monkeypatch.setattr(thread_stream, "TICK", 0.01)
     async with speaking(site, Speaker(["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.ended()
@@ -186,7 +186,7 @@ async def test_a_stream_shows_that_it_lives(
 async def test_a_revoked_key_ends_its_streams(
     app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R48
-    monkeypatch.setattr(readers, "TICK", 0.01)
+    monkeypatch.setattr(thread_stream, "TICK", 0.01)
     async with speaking(site, Speaker(["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.ended()
@@ -216,7 +216,7 @@ async def test_a_server_that_stops_sends_its_readers_away(
 async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
     app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "STALL_TIMEOUT", 0.05)
+    monkeypatch.setattr(thread_stream, "STALL_TIMEOUT", 0.05)
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()
@@ -232,13 +232,13 @@ async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
 async def test_a_stream_outlives_the_time_that_an_answer_may_take(
     app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "TICK", 0.01)
+    monkeypatch.setattr(thread_stream, "TICK", 0.01)
     loop, go_on = asyncio.get_running_loop(), asyncio.Event()  # the loop is of this test alone
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.next()
         real_time, beats = loop.time, stream.beats
-        loop.time = lambda: real_time() + entrance.RESPONSE_TIMEOUT  # type: ignore[method-assign]  # every deadline has passed
+        loop.time = lambda: real_time() + middleware.RESPONSE_TIMEOUT  # type: ignore[method-assign]  # every deadline has passed
         await stream.until_true(lambda: stream.beats > beats + 1)
         go_on.set()
         assert (await stream.ended())[-1].name == "done"
@@ -247,7 +247,7 @@ async def test_a_stream_outlives_the_time_that_an_answer_may_take(
 async def test_as_many_streams_as_there_is_room_for(
     app: RequestMiddleware, site: ServerState, keys: Keys, client: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "MAX_STREAMS", 1)
+    monkeypatch.setattr(thread_stream, "MAX_STREAMS", 1)
     async with speaking(site, Speaker(["Hello."], ["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.ended()

@@ -18,8 +18,7 @@ from interlock.core.ledger.erasure import Erasure
 from interlock.presenters.approval import entry_json
 from interlock.server.http import AsgiApp, AsgiMessage
 from interlock.server.state import ServerState
-from interlock.server.streams import ledger_stream as tail
-from interlock.server.streams import sse
+from interlock.server.streams import ledger_stream, sse
 from tests.server.chats import PATIENCE
 from tests.serving import make_keys
 from tests.support import ADA, approve, pending
@@ -143,7 +142,7 @@ async def listen(app: AsgiApp) -> AsyncIterator[Open]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes by a hundred times as fast for the feed."""
-    monkeypatch.setattr(tail, "TICK", 0.01)
+    monkeypatch.setattr(ledger_stream, "TICK", 0.01)
 
 
 async def ledger(parts: AppServices, workspace: str = "default") -> list[Entry]:
@@ -217,7 +216,7 @@ async def test_a_point_that_is_still_to_come_is_reset(parts: AppServices, keys: 
 async def test_a_point_that_is_too_old_is_reset(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail, "MAX_LAG", 5)
+    monkeypatch.setattr(ledger_stream, "MAX_LAG", 5)
     await work(parts, 3)
     newest = len(await ledger(parts))
     old, young = listen(keys["admin"], f"after={newest - 6}"), listen(keys["admin"], f"after={newest - 5}")
@@ -346,7 +345,7 @@ def repeating(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -
 async def test_a_feed_that_skips_or_repeats_would_be_found_out(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, broken: object
 ) -> None:
-    monkeypatch.setattr(tail, "make_chunks", broken)
+    monkeypatch.setattr(ledger_stream, "make_chunks", broken)
     reader = listen(keys["admin"], "after=0")
     await work(parts, 2)
     newest = len(await ledger(parts))
@@ -358,8 +357,8 @@ async def test_a_feed_that_skips_or_repeats_would_be_found_out(
 async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.server.streams.subscriber.STALL_TIMEOUT", 0.2)
-    monkeypatch.setattr(tail, "STALL_TIMEOUT", 0.2)
+    monkeypatch.setattr("interlock.server.streams.sse.STALL_TIMEOUT", 0.2)
+    monkeypatch.setattr(ledger_stream, "STALL_TIMEOUT", 0.2)
     stalled, well = listen(keys["viewer"]), listen(keys["viewer"])
     await stalled.until(lambda each: each.text)
     await well.until(lambda each: each.text)
@@ -399,15 +398,15 @@ async def test_a_store_that_fails_half_way_loses_nothing(
 ) -> None:
     reader = listen(keys["viewer"])
     await reader.until(lambda each: each.text)
-    before, whole, looks = reader.last_id, tail.LedgerFollower._page, itertools.count()
+    before, whole, looks = reader.last_id, ledger_stream.LedgerFollower._page, itertools.count()
 
-    async def page(self: tail.LedgerFollower, after: int) -> Sequence[Entry]:
+    async def page(self: ledger_stream.LedgerFollower, after: int) -> Sequence[Entry]:
         if next(looks) % 3:
             raise StoreUnavailable("just now")
         return (await whole(self, after))[:1]
 
-    monkeypatch.setattr(tail, "ENTRIES_PER_READ", 1)
-    monkeypatch.setattr(tail.LedgerFollower, "_page", page)
+    monkeypatch.setattr(ledger_stream, "ENTRIES_PER_READ", 1)
+    monkeypatch.setattr(ledger_stream.LedgerFollower, "_page", page)
     await work(parts, 5)
     await reader.until_seq(before + 10)
     assert reader.seqs == list(range(before + 1, before + 11))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import httpx2
 import pytest
 
-from interlock.accounts import codes
+from interlock.accounts import passwords
 from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, RoutingSettings, ServerSettings, Settings
 from interlock.core.ports import User
 from interlock.notify.service import LINK_LIFETIME
 from interlock.server.app import build_app
 from interlock.server.logs import JsonLogger
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.models import ApprovalJson
 from interlock.server.routes import links
 from interlock.server.serve import make_server_state
@@ -297,7 +297,7 @@ async def test_a_code_signs_in_the_person_of_the_link_and_nobody_else(
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert (body["name"], body["role"], body["next"]) == ("ada", "admin", f"/a/{mailed.approval_id}")
-    assert answer.headers["set-cookie"].endswith(f"Max-Age={codes.SESSION_LIFETIME // 1000}")
+    assert answer.headers["set-cookie"].endswith(f"Max-Age={passwords.SESSION_LIFETIME // 1000}")
     assert (await browser.get("/api/me")).json()["name"] == "ada"
     assert [kind for kind in await every_kind(mailed.parts) if kind in ("code_created", "signed_in")] == [
         "code_created",
@@ -332,7 +332,7 @@ async def test_a_code_counts_once_and_in_the_browser_that_asked(
 async def test_five_wrong_codes_end_it_also_all_at_once(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48
     ticket = await ask_code(mailed, browser, mailed.token())
     code = mailed.code()
-    wrong = [f"{(int(code) + n) % 10**8:08}" for n in range(1, codes.MAX_ATTEMPTS + 1)]
+    wrong = [f"{(int(code) + n) % 10**8:08}" for n in range(1, passwords.MAX_ATTEMPTS + 1)]
     answers = await asyncio.gather(*(enter(browser, mailed.token(), ticket, each) for each in wrong))
     assert {answer.status_code for answer in answers} == {401}
     assert (await enter(browser, mailed.token(), ticket, code)).status_code == 401
@@ -350,7 +350,7 @@ async def test_four_wrong_codes_do_not_end_it(mailed: Mailed, browser: httpx2.As
 
 async def test_a_code_ends_after_ten_minutes(mailed: Mailed, browser: httpx2.AsyncClient, clock: Clock) -> None:  # R48
     ticket = await ask_code(mailed, browser, mailed.token())
-    clock.forward(codes.CODE_LIFETIME)
+    clock.forward(passwords.CODE_LIFETIME)
     assert (await enter(browser, mailed.token(), ticket, mailed.code())).status_code == 401
 
 
@@ -365,10 +365,10 @@ async def test_three_codes_in_ten_minutes_are_enough(
 ) -> None:  # R48
     for _ in range(6):
         await ask_code(mailed, browser, mailed.token())
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_ADDRESS
-    clock.forward(codes.CODE_LIFETIME)
+    assert len(mailed.mails.to("ada@example.com")) == 1 + passwords.MAX_CODES_PER_ADDRESS
+    clock.forward(passwords.CODE_LIFETIME)
     await ask_code(mailed, browser, mailed.token())
-    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MAX_CODES_PER_ADDRESS
+    assert len(mailed.mails.to("ada@example.com")) == 2 + passwords.MAX_CODES_PER_ADDRESS
 
 
 async def test_somebody_with_the_link_does_not_keep_its_person_out(mailed: Mailed, app: RequestMiddleware) -> None:
@@ -377,14 +377,14 @@ async def test_somebody_with_the_link_does_not_keep_its_person_out(mailed: Maile
         async with httpx2.AsyncClient(transport=transport, base_url=OURS, headers={"origin": OURS}) as browser:
             await ask_code(mailed, browser, mailed.token())
 
-    for _ in range(codes.MAX_CODES_PER_ADDRESS + 2):
+    for _ in range(passwords.MAX_CODES_PER_ADDRESS + 2):
         await ask_from("198.51.100.7")
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_ADDRESS
+    assert len(mailed.mails.to("ada@example.com")) == 1 + passwords.MAX_CODES_PER_ADDRESS
     await ask_from("203.0.113.9")
-    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MAX_CODES_PER_ADDRESS
-    for number in range(codes.MAX_CODES_PER_PERSON):
+    assert len(mailed.mails.to("ada@example.com")) == 2 + passwords.MAX_CODES_PER_ADDRESS
+    for number in range(passwords.MAX_CODES_PER_PERSON):
         await ask_from(f"192.0.2.{number}")
-    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MAX_CODES_PER_PERSON
+    assert len(mailed.mails.to("ada@example.com")) == 1 + passwords.MAX_CODES_PER_PERSON
 
 
 async def test_who_asks_learns_nothing_about_a_link(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48
@@ -414,7 +414,7 @@ async def test_what_is_kept_of_a_code_gives_it_away_to_nobody(
     kept = "".join(repr(place.sql(f"select * from {table}")) for table in place.tables())
     for secret in (ticket, mailed.code(), mailed.token()):
         assert secret not in kept
-    assert len(place.sql("select digest from links")) == 1 + codes.MAX_ATTEMPTS
+    assert len(place.sql("select digest from links")) == 1 + passwords.MAX_ATTEMPTS
 
 
 async def test_a_channel_that_is_down_is_logged_without_the_code(

@@ -14,7 +14,7 @@ import pytest
 from interlock.config.models import ServerSettings, Settings
 from interlock.server.http import Receive, Scope, Send
 from interlock.server.logs import MAX_LINES_PER_SECOND, JsonLogger, LibraryLogHandler
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, decide, propose

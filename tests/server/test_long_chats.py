@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from interlock.core.chat.prompt import ToolRequest
 from interlock.core.chat.thread import NewThreadEntry, ThreadOrigin, ThreadTransition, open_thread
+from interlock.core.chat.transcript import ToolRequest
 from interlock.core.ledger.event import Moment
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from interlock.storage.tables.threads import SqlThreads
 from tests.server.chats import Following, Speaker, speaking

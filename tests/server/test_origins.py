@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.server.app import build_app
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.places import File
 from tests.server.asking import Got, ask

@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.server import static as page
+from interlock.server import static
 from tests.places import File
 from tests.server.conftest import As
 
 ROUTES = Path(__file__).resolve().parents[2] / "ui" / "src" / "pages.tsx"
-OPENED = [re.sub(r"\{\w+\}", "some-id", address) for address in page.PAGE_PATHS]
+OPENED = [re.sub(r"\{\w+\}", "some-id", address) for address in static.PAGE_PATHS]
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def anybody(client: As) -> httpx2.AsyncClient:
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A checkout in which nothing was built."""
-    page._built_files.cache_clear()
-    monkeypatch.setattr(page, "files", lambda _: tmp_path)
+    static._built_files.cache_clear()
+    monkeypatch.setattr(static, "files", lambda _: tmp_path)
     yield
-    page._built_files.cache_clear()
+    static._built_files.cache_clear()
 
 
 async def test_every_address_gets_the_page_under_a_strict_policy_with_a_fresh_nonce(
@@ -48,7 +48,7 @@ async def test_every_address_gets_the_page_under_a_strict_policy_with_a_fresh_no
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), address
         assert answer.headers["cache-control"] == "no-store"  # the nonce is for one look
         [nonce] = set(re.findall(r'nonce="([^"]+)"', answer.text))
-        assert answer.headers["content-security-policy"] == page.CONTENT_SECURITY_POLICY.format(nonce=nonce)
+        assert answer.headers["content-security-policy"] == static.CONTENT_SECURITY_POLICY.format(nonce=nonce)
         nonces.add(nonce)
     assert len(nonces) == len(OPENED)
     assert min(map(len, nonces)) >= 20
@@ -143,19 +143,19 @@ async def test_the_head_of_the_page_and_of_its_files_can_be_asked_for(anybody: h
 async def test_a_page_that_is_not_built_says_what_to_do(anybody: httpx2.AsyncClient, unbuilt: None) -> None:
     answer = await anybody.get("/")
     assert (answer.status_code, answer.json()["error"]) == (503, "misconfigured")
-    assert answer.json()["message"] == page.NOT_BUILT
+    assert answer.json()["message"] == static.NOT_BUILT
     assert (await anybody.get("/healthz")).status_code == 200
 
 
 def test_the_server_and_the_page_know_the_same_addresses() -> None:
     told = re.findall(r'<Route path="([^"]+)"', ROUTES.read_text())
     addresses = {shape for path in told for shape in shapes(path)}
-    known = {re.sub(r"\{\w+\}", ":", address) for address in page.PAGE_PATHS}
+    known = {re.sub(r"\{\w+\}", ":", address) for address in static.PAGE_PATHS}
     assert addresses | {"/"} == known  # what is around the pages leads on from there
 
 
 def test_every_file_was_compressed_as_it_is() -> None:
-    built = page._built_files()
+    built = static._built_files()
     assert "index.html" in built
     for name, file in built.items():
         if file.squeezed:

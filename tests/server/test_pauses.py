@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.pause import MAX_BODY, MAX_STATE
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.core.run import MAX_BODY, MAX_STATE
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.asking import PATIENCE, ask, scope_of
 from tests.server.conftest import As

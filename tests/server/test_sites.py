@@ -11,7 +11,7 @@ import pytest
 
 from interlock.config.models import ServerSettings, Settings
 from interlock.server.app import build_app
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.serve import make_server_state
 from tests.server.asking import ask
 from tests.serving import make_keys

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.core.chat.prompt import ToolRequest
-from interlock.server.middleware.request import RequestMiddleware
+from interlock.core.chat.transcript import ToolRequest
+from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.chats import Following, Speaker, speaking
 from tests.server.conftest import As

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from interlock.core.chat.prompt import Prompt, PromptTool, PromptUserMessage, ToolRequest
+from interlock.core.chat.transcript import Prompt, PromptTool, PromptUserMessage, ToolRequest
 from tests.standins.checking import misfits, properties
 from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 

@@ -15,8 +15,8 @@ from typing import Any
 from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_type, is_object_type
 
 from interlock.core.ports import ToolItemStore
-from interlock.demo.linear.resolving import resolve_field
-from interlock.demo.linear.standin import FakeLinear
+from interlock.demo.linear.resolvers import resolve_field
+from interlock.demo.linear.server import FakeLinear
 from tests.provider import FOLDER, find_node
 from tests.standins.answering import answering
 

@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.core.chat.prompt import ModelReply, Prompt
-from interlock.demo.script import make_reply as scripted
+from interlock.core.chat.transcript import ModelReply, Prompt
+from interlock.demo.scripted_model import make_reply as scripted
 from tests.standins.anthropic_wire import Messages
 from tests.standins.openai_wire import Chat, Responses
 from tests.standins.wire import Answer, Event, Json, Wire, shortened, with_ids

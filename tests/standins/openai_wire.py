@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from interlock.core.chat.prompt import Prompt, PromptTool, PromptUserMessage, ToolRequest
+from interlock.core.chat.transcript import Prompt, PromptTool, PromptUserMessage, ToolRequest
 from tests.standins.checking import misfits, properties
 from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 

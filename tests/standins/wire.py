@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.chat.prompt import ModelReply, Prompt, PromptMessage, ToolRequest, ToolResult
+from interlock.core.chat.transcript import ModelReply, Prompt, PromptMessage, ToolRequest, ToolResult
 
 Json = dict[str, Any]
 TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"

@@ -7,7 +7,7 @@ import sys
 
 from interlock.app.bootstrap import build_services
 from interlock.chat.tool import ToolContext, ToolInvocation
-from interlock.chat.tools.github import pack as github
+from interlock.chat.tools import github as pack
 
 
 async def main(database: str, url: str, token: str) -> None:
@@ -15,7 +15,7 @@ async def main(database: str, url: str, token: str) -> None:
     await parts.store.open()
     try:
         kit = ToolContext("default", parts.store.records("default"), {"token": token, "url": url})
-        (tool,) = [tool for tool in github.writes(kit) if tool.name == "github_create_issue"]
+        (tool,) = [tool for tool in pack.writes(kit) if tool.name == "github_create_issue"]
         print(await tool.run(ToolInvocation({"repo": "octo/hello", "title": "Fix"}, "the-key")))
     finally:
         await parts.store.close()

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from interlock.chat.mcp.connection import ConnectionTimeouts
-from interlock.chat.mcp.servers import McpServers
+from interlock.chat.mcp.connection import ConnectionTimeouts, McpServers
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.config.models import McpServerSettings
 from interlock.runtime.json_schema import check_schema

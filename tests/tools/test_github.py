@@ -15,7 +15,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
-from interlock.chat.tools.github import pack
+from interlock.chat.tools import github as pack
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed

@@ -13,8 +13,7 @@ from interlock.chat.tools import http
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
-from interlock.net.address_policy import EgressPolicy
-from interlock.net.ssrf import PinnedTransport
+from interlock.net.ssrf import EgressPolicy, PinnedTransport
 from tests.tools.web import OK, Names, Network, authority, page, redirect, web
 
 PUBLIC = "93.184.215.14"

@@ -13,9 +13,8 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
-from interlock.chat.mcp.answer import MAX_ANSWER, parse_tool_result
+from interlock.chat.mcp.connection import MAX_ANSWER, McpServers, parse_tool_result
 from interlock.chat.mcp.definition import DefinitionHistory, make_definition, matches_any, tool_name
-from interlock.chat.mcp.servers import McpServers
 from interlock.chat.tool import ToolInvocation
 from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec

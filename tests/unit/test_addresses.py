@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.errors import InvalidRequest
-from interlock.net.address_policy import (
-    Address,
-    EgressPolicy,
-    Endpoint,
-    check_address,
-    check_endpoint,
-    is_allowed_address,
-)
+from interlock.net.ssrf import Address, EgressPolicy, Endpoint, check_address, check_endpoint, is_allowed_address
 from tests.properties import examples
 
 ANYWHERE = EgressPolicy()

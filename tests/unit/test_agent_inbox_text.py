@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from interlock.core.card import make_card
 from interlock.core.errors import InvalidDecision
-from interlock.server.protocols.agent_inbox.text import (
+from interlock.server.protocols.agent_inbox import (
     code_span,
     coerce_args,
     describe_card,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.chat.system_prompt import ACTING, ALWAYS, CONFIRMING, build_system_prompt
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.chat.tool_registry import agent_tool, always_asks
 from interlock.chat.tools import ask_human
+from interlock.chat.turn import ACTING, ALWAYS, CONFIRMING, build_system_prompt
 from interlock.config.agents import (
     AvailableTool,
     find_agent_problems,

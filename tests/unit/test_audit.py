@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from interlock.app import row_check
+from interlock.app import audit
 from interlock.app.audit import AuditReport, ProgressCallback, head_at, verify, verify_part
 from interlock.app.bootstrap import AppServices
 from interlock.app.ledger_file import ExportFile, export, verify_exports
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.ledger.chain import Entry, Head, Verifier, skeleton
-from interlock.core.ledger.checkpoint import sign
+from interlock.core.ledger.chain import Entry, Head, Verifier, sign, skeleton
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
@@ -65,8 +64,8 @@ async def parts(place: File) -> AsyncIterator[AppServices]:
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short record takes several."""
-    monkeypatch.setattr(row_check, "PAGE_SIZE", 1)
-    monkeypatch.setattr(row_check, "ENTRIES_PER_READ", 1)
+    monkeypatch.setattr(audit, "PAGE_SIZE", 1)
+    monkeypatch.setattr(audit, "COMPARED_PER_READ", 1)
     monkeypatch.setattr(stores, "ENTRIES_PER_READ", 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.integrations.claude_code.messages import (
+from interlock.integrations.claude_code import (
     MAX_MODEL_TEXT,
     HookAnswer,
     HookEvent,

@@ -15,17 +15,17 @@ from interlock.core.grant import Grant, covers, covers_all
 from interlock.core.policy import claims
 from interlock.core.policy.condition_budget import call_budget
 from interlock.core.policy.policy import Allow, Ask, Condition, Deny, Policy, Rule, VerdictKind, call_facts
-from interlock.policy.condition_cost import (
+from interlock.policy.conditions import (
     MAX_COMPILE,
     MAX_COST,
     ConditionCost,
     ConditionTooCostly,
     ValueSize,
+    compile_condition,
     estimate_pattern,
     is_flat,
     measure_size,
 )
-from interlock.policy.conditions import compile_condition
 
 # seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
 NASTY = (

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock.server.middleware.deadlines import Deadlines
+from interlock.server.middleware import Deadlines
 
 
 async def test_what_takes_too_long_is_given_up() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.core.approval.edit import MAX_CHANGES, args_diff
+from interlock.core.approval.vote import MAX_CHANGES, args_diff
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical
 

@@ -9,7 +9,7 @@ import pytest
 from interlock.app.bootstrap import build_gate_and_inbox, build_services
 from interlock.app.workspaces import Workspaces
 from interlock.chat.assistant import build_assistant, build_chat_components
-from interlock.cli.doctor.chat import check_chat
+from interlock.cli.doctor import check_chat
 from interlock.config.models import AgentSettings, McpServerSettings, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion

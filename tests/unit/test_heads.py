@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from interlock.core.ledger.chain import Head
-from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, read_head, sign
+from interlock.core.ledger.chain import Head, SignedHead, key_fingerprint, read_head, sign
 
 HEAD = Head("default", 3, "aa", 9)
 KEY = "ab" * 32

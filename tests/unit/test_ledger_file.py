@@ -18,8 +18,7 @@ from interlock.app.audit import AuditReport
 from interlock.app.checkpoint_signing import Ed25519Signer, distrust_reason
 from interlock.app.ledger_file import ExportFile, verify_exports
 from interlock.core.errors import Misconfigured
-from interlock.core.ledger.chain import Entry, Head, make_entry, skeleton
-from interlock.core.ledger.checkpoint import sign
+from interlock.core.ledger.chain import Entry, Head, make_entry, sign, skeleton
 from interlock.core.ledger.event import Event
 
 SIGNER = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))

@@ -59,5 +59,5 @@ def test_no_document_deletes_but_the_one_that_is_named_so() -> None:  # R7
 
 def test_the_content_of_the_demo_needs_nothing_that_is_installed_apart() -> None:
     """A server without the extra `demo` loads it."""
-    program = "import sys; sys.modules['graphql'] = None; import interlock.demo.linear.content"
+    program = "import sys; sys.modules['graphql'] = None; import interlock.demo.content, interlock.demo.linear.content"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

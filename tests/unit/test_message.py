@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.card import make_card
-from interlock.core.notify.message import ApprovalView
+from interlock.core.notify.delivery import ApprovalView
 from tests.unit.builders import pending
 
 CARD = make_card(tool="pay", sentence="Pay 1", risk="high", facts=[], args={}, findings=())

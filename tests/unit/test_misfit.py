@@ -3,8 +3,8 @@
 import pytest
 
 from interlock.core.approval.approval import decide, expire
-from interlock.core.approval.edit import schema_error, schema_findings
 from interlock.core.approval.propose import check_approval_id, check_same_call, id_taken_error
+from interlock.core.approval.vote import schema_error, schema_findings
 from interlock.core.card import Finding
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.ledger.erasure import erase_content

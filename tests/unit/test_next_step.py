@@ -8,10 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, Idle, ThreadStep, TurnLimits, next_step
-from interlock.core.chat.prompt import ModelReply, PromptMessage, PromptUserMessage, ToolRequest, ToolResult
 from interlock.core.chat.transcript import (
     MISSING_RESULT,
+    ModelReply,
     PendingCall,
+    PromptMessage,
+    PromptUserMessage,
+    ToolRequest,
+    ToolResult,
     last_reply_text,
     parse_reply,
     prompt_messages,

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.pause import MAX_RUN_ID, MAX_STATE, check_pause, next_fence, retry_delay
+from interlock.core.run import MAX_RUN_ID, MAX_STATE, check_pause, next_fence, retry_delay
 
 
 @pytest.mark.parametrize("run_id", [None, 7, "", "x" * (MAX_RUN_ID + 1), "a\x00b", "half \ud800"])

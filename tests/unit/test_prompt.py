@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.chat.prompt import MAX_ID, ModelReply, Prompt, ToolRequest, with_unique_ids
+from interlock.core.chat.transcript import MAX_ID, ModelReply, Prompt, ToolRequest, with_unique_ids
 
 
 def ids(*given: str) -> list[str]:

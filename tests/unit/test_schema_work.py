@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import InvalidRequest
-from interlock.runtime.json_schema import TOO_COSTLY, UNEXPLAINED, check_schema, check_schema_size, validate
-from interlock.runtime.schema_cost import (
+from interlock.runtime.json_schema import (
     MAX_PATTERNS,
     MAX_SCHEMA,
     MAX_STEPS,
+    TOO_COSTLY,
+    UNEXPLAINED,
     SchemaShape,
     SchemaTooCostly,
+    check_schema,
+    check_schema_size,
     count_steps,
     measure_schema,
+    validate,
 )
 
 Schema = dict[str, Any]

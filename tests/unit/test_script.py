@@ -5,7 +5,7 @@ import json
 import pytest
 
 from interlock.chat.results import answer_response, compare_arguments, invalid_arguments_response, outcome_response
-from interlock.core.chat.prompt import (
+from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
     Prompt,
@@ -17,7 +17,7 @@ from interlock.core.chat.prompt import (
 )
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, refusal_message
-from interlock.demo.script import LABEL, ScriptedModel, make_reply
+from interlock.demo.scripted_model import LABEL, ScriptedModel, make_reply
 
 TOOLS = (
     *("linear_list_issues", "linear_create_issue", "cms_list_posts", "cms_list_pages", "cms_list_images"),

@@ -26,8 +26,7 @@ from interlock.app.checkpoint_signing import (
 )
 from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
-from interlock.core.ledger.chain import Head
-from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, sign
+from interlock.core.ledger.chain import Head, SignedHead, key_fingerprint, sign
 
 HEAD = Head("default", 3, "a" * 64, 9)
 SIGNER, STRANGER = (Ed25519Signer(Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32)) for n in (1, 2))

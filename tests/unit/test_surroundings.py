@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from interlock.cli.doctor.server import check_server, is_local
+from interlock.cli.doctor import check_server, is_local
 from interlock.config.models import OidcSettings, ServerSettings, Settings, StorageSettings
 from interlock.storage.engine.metrics import CheckResult
 

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import build_gate_and_inbox, build_services, known_names
 from interlock.app.workspaces import Workspaces
-from interlock.cli.doctor.channels import check_channels, check_other_workspaces
+from interlock.cli.doctor import check_channels, check_other_workspaces
 from interlock.config.load import load_settings
 from interlock.config.models import ChannelSettings, EscalationSettings, RoutingSettings, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured

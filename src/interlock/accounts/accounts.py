@@ -1,4 +1,7 @@
-"""Who is let in: keys, people, passwords, sessions and one-time links."""
+"""Who is let in: keys, people, passwords, sessions and one-time links.
+
+It is long because the cache of who was found belongs to the look-ups that fill and clear it.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,21 @@ import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from hashlib import sha256
+from ipaddress import ip_address, ip_network
 from typing import TypeVar
 
-from interlock.accounts import codes, keys, members
-from interlock.accounts.leaving import UserChange
-from interlock.accounts.lookups import (
-    CacheablePrincipal,
-    PrincipalCache,
-    client_network,
-    invalid_key_error,
-    key_principal,
-    session_principal,
-)
+from interlock.accounts import keys, members, passwords
+from interlock.accounts.keys import expired_key_error
+from interlock.accounts.members import UserChange, session_label
 from interlock.accounts.passwords import HashingPool, check_password, hash_password, verify_password
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
 from interlock.core.identity import (
     ADMIN,
     AGENT,
+    ANY_REQUESTER,
+    NO_REQUESTER,
     ApiKey,
     KeyBindings,
     OneTimeLink,
@@ -37,6 +37,7 @@ from interlock.core.identity import (
     check_role,
     check_workspace,
     is_name,
+    lesser_role,
 )
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.policy.policy import People
@@ -68,8 +69,8 @@ class Accounts:
         self._found = PrincipalCache(clock)
         self._names = AttemptLimiter(MAX_FAILURES_PER_NAME)
         self._addresses = AttemptLimiter(MAX_FAILURES_PER_ADDRESS)
-        self._codes = AttemptLimiter(codes.MAX_CODES_PER_ADDRESS, codes.CODE_LIFETIME)
-        self._all_codes = AttemptLimiter(codes.MAX_CODES_PER_PERSON, codes.CODE_LIFETIME)
+        self._codes = AttemptLimiter(passwords.MAX_CODES_PER_ADDRESS, passwords.CODE_LIFETIME)
+        self._all_codes = AttemptLimiter(passwords.MAX_CODES_PER_PERSON, passwords.CODE_LIFETIME)
         self._noted = AttemptLimiter(1, 1_000)
         self._used = AttemptLimiter(1, KEY_USE_INTERVAL)
         self._hashing = HashingPool()
@@ -315,7 +316,7 @@ class Accounts:
 
     # Codes that are sent to an address
 
-    async def add_code(self, workspace: str, person: str, code: codes.SignInCode, address: str = "") -> bool:
+    async def add_code(self, workspace: str, person: str, code: passwords.SignInCode, address: str = "") -> bool:
         """False if this person was sent enough of them for now, or is not there."""
         who, now = digest(f"{workspace}\n{person}"), self._clock()
         here = f"{who}\n{client_network(address)}"
@@ -323,10 +324,10 @@ class Accounts:
             return False
         self._codes.begin(here, now)
         self._all_codes.begin(who, now)
-        return await self._change(workspace, lambda book: codes.add(book, person, code, digest))
+        return await self._change(workspace, lambda book: passwords.add(book, person, code, digest))
 
     async def use_code(
-        self, workspace: str, person: str, code: codes.SignInCode, address: str = ""
+        self, workspace: str, person: str, code: passwords.SignInCode, address: str = ""
     ) -> tuple[Principal, str]:
         """Spends the code, or a try. What is wrong with it is not told."""
         where, now = client_network(address), self._clock()
@@ -335,11 +336,11 @@ class Accounts:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
         self._addresses.begin(where, now)
         token = secrets.token_urlsafe(32)
-        new = members.NewSession(digest(token), codes.SESSION_LIFETIME)
-        user = await self._change(workspace, lambda book: codes.use(book, person, code, digest, new))
+        new = members.NewSession(digest(token), passwords.SESSION_LIFETIME)
+        user = await self._change(workspace, lambda book: passwords.use(book, person, code, digest, new))
         if user is None:
             self._later(self._note_failure(workspace, person, where))
-            raise codes.invalid_code_error()
+            raise passwords.invalid_code_error()
         self._addresses.succeeded(where)
         return session_principal(user, workspace, new.digest, self._clock()), token
 
@@ -419,3 +420,91 @@ def _wrong_password_error() -> Unauthenticated:
 async def _ignore_errors(work: Coroutine[object, object, None]) -> None:
     with suppress(Error):  # the database is in trouble, and others are told so
         await work
+
+
+MAX_CACHED = 10_000
+CacheablePrincipal = tuple[Principal, int]  # until when it may be kept
+LoadPrincipal = Callable[[], Coroutine[object, object, CacheablePrincipal]]
+
+
+class PrincipalCache:
+    """Only what was found is kept, so that made-up secrets take no memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changes = 0
+        self._kept: dict[str, tuple[Principal, int, int]] = {}
+        self._looks: dict[tuple[str, int], asyncio.Task[Principal]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, digest: str) -> Principal | None:
+        kept = self._kept.get(digest)
+        return kept[0] if kept is not None and kept[1] <= self._clock() < kept[2] else None
+
+    def clear(self) -> None:
+        self._changes += 1
+        self._kept.clear()
+
+    async def look(self, digest: str, look: LoadPrincipal) -> Principal:
+        """Whoever comes with the same secret meanwhile waits for the same look, unless something changed since."""
+        which = digest, self._changes
+        task = self._looks.get(which)
+        if task is None:
+            task = self._looks[which] = asyncio.get_running_loop().create_task(self._look(digest, look))
+            task.add_done_callback(lambda done: self._looked(which, done))
+        return await asyncio.shield(task)
+
+    async def _look(self, digest: str, look: LoadPrincipal) -> Principal:
+        before = self._changes
+        principal, until = await look()
+        if before == self._changes:  # else this may be what was there before the change
+            if len(self._kept) >= MAX_CACHED:
+                self._kept.clear()
+            self._kept[digest] = principal, self._clock(), until
+        return principal
+
+    def _looked(self, which: tuple[str, int], task: asyncio.Task[Principal]) -> None:
+        del self._looks[which]
+        if not task.cancelled():
+            task.exception()  # everybody who waited may have given up
+
+
+def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
+    if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
+        raise invalid_key_error()
+    if not key.counts_at(now):
+        raise expired_key_error(key)
+    if key.role == AGENT:
+        return _agent_principal(key)
+    if person is None:  # no such key is made
+        raise invalid_key_error()
+    role = lesser_role(key.role, person.role)
+    proven = Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
+    return replace(proven, person_role=person.role, expires_at=key.expires_at)
+
+
+def _agent_principal(key: ApiKey) -> Principal:
+    if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
+        raise invalid_key_error()
+    bound = (key.agents, key.tools, key.requester, key.first, key.per_minute, key.pending)
+    return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, *bound)
+
+
+def session_principal(user: User, workspace: str, hashed: str, since: int) -> Principal:
+    mark = session_label(hashed)
+    return Principal(workspace, user.name, user.role, user.teams, "web", mark, signed_in_at=since)
+
+
+def invalid_key_error() -> Unauthenticated:
+    return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
+
+
+def client_network(address: str) -> str:
+    """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return ""
+    return str(parsed) if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))

@@ -6,17 +6,23 @@ Others may go on writing meanwhile: rows are compared with the ledger as it stoo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from interlock.app.row_check import QUICK_CHECK_TABLES, RowCheck
-from interlock.core.ledger.chain import Head, Verifier
+from interlock.core.approval.approval import Approval
+from interlock.core.call import stored_caller
+from interlock.core.canonical import digest
+from interlock.core.card import unescape_visible
+from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, Verifier
 from interlock.core.ledger.erasure import ErasureTotal, ErasureTracker
-from interlock.core.ledger.expected_tables import ExpectedTables
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
+from interlock.core.ledger.expected_tables import TABLES, ExpectedTables
 from interlock.core.ledger.invariants import Violation
-from interlock.core.ports import ApprovalQuery, Store
+from interlock.core.names import fold
+from interlock.core.ports import ApprovalQuery, AuditPage, AuditReader, Store
 
 QUICK_CHECK_APPROVALS = 100  # approvals
 ENTRIES_PER_READ = 1_000  # entries in one read
@@ -185,3 +191,200 @@ async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violat
         yield fault
     async for fault in check.tables():
         yield fault
+
+
+PAGE_SIZE = 500  # rows
+COMPARED_PER_READ = 5_000  # in one read
+AFTER_ALL_ENTRIES = 2**62  # behind every entry of an approval
+MAX_ID = "\U0010ffff"  # behind every id
+QUICK_CHECK_TABLES = ("users", "keys", "policies", "freezes", "pins")  # the tables that a short look compares
+
+ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
+
+
+class RowCheck:
+    """`tables` and `gaps` are what was read of the ledger so far; `read_up_to` reads on."""
+
+    def __init__(
+        self, checking: AuditReader, workspace: str, tables: ExpectedTables, gaps: ErasureTracker, read_up_to: ReadUpTo
+    ) -> None:
+        self._checking = checking
+        self._workspace = workspace
+        self._tables = tables
+        self._gaps = gaps
+        self._read_up_to = read_up_to
+        self._used: set[tuple[str, str]] = set()  # keys, and names of agents that were looked up for them
+
+    # Approvals
+
+    async def approvals(self, after: str = "", until: str = MAX_ID) -> AsyncIterator[Violation]:
+        """Those whose ids come after one and up to another, and those that are gone between them."""
+        more = True
+        while more:
+            page = await self._checking.approvals(self._workspace, after, until, PAGE_SIZE)
+            more = len(page.items) == PAGE_SIZE
+            end = page.items[-1][0] if more else until
+            async for fault in self._page(page, after, end):
+                yield fault
+            after = end
+            await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
+
+    async def _page(self, page: AuditPage, after: str, end: str) -> AsyncIterator[Violation]:
+        newest = await self._read_up_to(page.newest)
+        found = dict(page.items)
+        expected: dict[str, ExpectedRow] = {}
+        async for entries in self._entries(after, end, newest):
+            for fault in _apply_entries(entries, expected):
+                yield fault
+        for approval_id, row in found.items():
+            faults = list(self._approval(approval_id, row, expected.get(approval_id)))
+            if not faults and isinstance(row, Stored) and expected[approval_id].first > self._tables.stated:
+                faults = [fault async for fault in self._unnoted(row.approval, expected[approval_id].first)]
+            for fault in faults:
+                yield fault
+        for approval_id in sorted(expected.keys() - found.keys()):
+            yield _approval_violation(
+                approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first
+            )
+
+    async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Violation]:
+        """Names that a call used with its key and that are not noted for the key, each once.
+
+        They are noted before the call is recorded. What is noted besides may be of reads, which leave no entry.
+        """
+        subject, caller = approval.subject, stored_caller(approval.subject)
+        if caller is None or not caller.credential:
+            return
+        for agent in subject.path:
+            use = caller.credential, fold(agent)
+            if use in self._used:
+                continue
+            self._used.add(use)
+            if not await self._checking.has_used(self._workspace, *use):
+                told = (
+                    f"It used the name of the agent {agent!r}, but that is not noted: a freeze of the agent misses it."
+                )
+                yield Violation(seq, f"key {caller.credential}: {told}", "key_agents", caller.credential, "agent")
+
+    async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
+        place = (after, AFTER_ALL_ENTRIES)
+        while entries := await self._checking.entries(self._workspace, place, end, newest, COMPARED_PER_READ):
+            yield entries
+            if len(entries) < COMPARED_PER_READ:
+                return
+            place = (entries[-1].approval_id, entries[-1].seq)
+
+    def _approval(self, approval_id: str, row: Stored | str, expected: ExpectedRow | None) -> Iterator[Violation]:
+        if expected is None:
+            yield _approval_violation(approval_id, "The ledger knows nothing of it.", 0, "id")
+            return
+        if isinstance(row, str):
+            yield _approval_violation(approval_id, row, expected.first)
+            return
+        if stated := self._tables.open.get(approval_id):
+            expected.state_before(self._tables.stated, *stated)
+        try:
+            differences = list(expected.differences(row))
+            complaint = self._complaint(row, expected)
+        except PARSE_ERRORS as error:
+            yield _approval_violation(approval_id, f"Its row cannot be read: {error}.", expected.first)
+            return
+        for each in differences:
+            yield _approval_violation(approval_id, str(each), each.seq, each.field)
+        if complaint:
+            yield _approval_violation(approval_id, complaint, expected.first, "args")
+
+    def _complaint(self, stored: Stored, expected: ExpectedRow) -> str:
+        args = stored.payload.args
+        if args is not None:
+            return tamper_reason(stored.approval, stored.payload, args)
+        return "" if self._gaps.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
+
+    # What is not about one approval
+
+    async def tables(self, *names: str) -> AsyncIterator[Violation]:
+        for name in names or TABLES:
+            async for fault in self._table(name):
+                yield fault
+
+    async def _table(self, name: str) -> AsyncIterator[Violation]:
+        after, more = "", True
+        while more:
+            page = await self._checking.rows(name, self._workspace, after, PAGE_SIZE)
+            await self._read_up_to(page.newest)
+            more = len(page.items) == PAGE_SIZE
+            end = page.last if more else ""
+            for row_id, row in page.items:
+                for each in self._row(name, row_id, row):
+                    if each.seq == 0 or not await self._was_erased(each):
+                        yield _row_violation(name, row_id, each)
+            found = {row_id for row_id, _ in page.items}
+            for row_id in self._tables.ids(name):
+                if row_id not in found and _is_in_page(name, after, row_id, end):
+                    yield _row_violation(name, row_id, RowDifference("gone", self._tables.last(name, row_id)))
+            after = end
+
+    def _row(self, table: str, row_id: str, row: Any) -> Iterator[RowDifference]:
+        if isinstance(row, str):
+            yield RowDifference("unreadable", 0, row)
+            return
+        yield from self._tables.differences(table, row_id, row)
+
+    async def _was_erased(self, difference: RowDifference) -> bool:
+        """Whether what the entry said of this was erased after it was read here, and from the row too."""
+        seq = difference.seq
+        for entry in await self._checking.statements(self._workspace, seq - 1, seq, 1):
+            return bool(entry.digest) and entry.content is None and not difference.row
+        return False
+
+
+def _apply_entries(entries: Sequence[Entry], expected: dict[str, ExpectedRow]) -> Iterator[Violation]:
+    for entry in entries:
+        known = expected.get(entry.approval_id)
+        if known is None:
+            known = expected[entry.approval_id] = ExpectedRow()
+        try:
+            known.take(entry)
+        except PARSE_ERRORS as error:
+            yield _entry_violation(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
+
+
+def tamper_reason(approval: Approval, payload: Payload, args: bytes) -> str:
+    """What can only be checked while the arguments are kept."""
+    shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
+    if digest(shown) != approval.args_sha256:
+        return "Its arguments were altered: they do not have the digest that people saw."
+    if approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) != approval.binding:
+        return "Its row was altered: call, terms and arguments do not give its binding."
+    return ""
+
+
+def _is_in_page(table: str, after: str, row_id: str, end: str) -> bool:
+    """As the database sorts them: versions by number, names by their bytes, of which entries spell those of tools."""
+    if table == "policies":
+        return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
+    place = unescape_visible(row_id) if table == "pins" else row_id
+    return after < place and (not end or place <= end)
+
+
+def _approval_violation(approval_id: str, message: str, seq: int, field: str = "") -> Violation:
+    return Violation(seq, f"approval {approval_id}: {message}", "approvals", approval_id, field)
+
+
+def _row_violation(table: str, row_id: str, difference: RowDifference) -> Violation:
+    name = f"{TABLES[table].one} {row_id}"
+    match difference.field:
+        case "id":
+            message = "No entry of the ledger says who made it."
+        case "gone":
+            message = "The ledger speaks of it, but its row is gone."
+        case "unreadable":
+            message = str(difference.row)
+        case _:
+            message = str(difference)
+    field = "" if difference.field in ("id", "gone", "unreadable") else difference.field
+    return Violation(difference.seq, f"{name}: {message}", table, row_id, field)
+
+
+def _entry_violation(message: str, seq: int) -> Violation:
+    return Violation(seq, message, "events")

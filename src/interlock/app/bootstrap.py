@@ -27,8 +27,7 @@ if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none o
     from interlock.accounts.accounts import Accounts
     from interlock.app.inbox import Inbox
     from interlock.app.worker import Worker
-    from interlock.policy.file import KnownNames, LoadedPolicy
-    from interlock.policy.own_file import ConfiguredPolicy, StalePolicy
+    from interlock.policy.file import ConfiguredPolicy, KnownNames, LoadedPolicy, StalePolicy
 
 Toggles = Mapping[str, Mapping[str, bool]]
 
@@ -119,8 +118,7 @@ class AppServices:
     async def _take_up(
         self, stored: PolicyVersion | None, own: ConfiguredPolicy | None, toggles: Toggles
     ) -> StalePolicy | None:
-        from interlock.policy.file import load_policy
-        from interlock.policy.own_file import load_effective_policy
+        from interlock.policy.file import load_effective_policy, load_policy
 
         loaded, stale = load_effective_policy(
             stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles)
@@ -173,8 +171,7 @@ async def load_stored_policy(store: SqlStore, workspace: str, own: ConfiguredPol
     stored = await store.policy(workspace)
     if stored is None:
         return Policy()
-    from interlock.policy.file import load_policy
-    from interlock.policy.own_file import load_effective_policy
+    from interlock.policy.file import load_effective_policy, load_policy
 
     names = known_names(await store.users(workspace), PolicyChannelSettings())
     return load_effective_policy(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy

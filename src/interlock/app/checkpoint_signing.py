@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from interlock.core.errors import Misconfigured
-from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint
+from interlock.core.ledger.chain import SignedHead, key_fingerprint
 
 HEX_KEY = re.compile(r"[0-9a-f]{64}")
 MAX_KEY_FILE = 100_000

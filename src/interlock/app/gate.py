@@ -9,22 +9,21 @@ import asyncio
 import inspect
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never, cast
 
-from interlock.app.grant_cover import ConditionResults, UnevaluatedConditions, evaluate_conditions, find_covering_grant
 from interlock.app.stops import PolicyEpoch, StartChecks
-from interlock.core import freeze
+from interlock.core import freeze, grant
 from interlock.core._fast import but
 from interlock.core.approval import discussion, execute, propose
 from interlock.core.approval.approval import Approval, cancel
 from interlock.core.approval.discussion import Question
-from interlock.core.approval.edit import schema_error, schema_findings
 from interlock.core.approval.execute import LateReport
 from interlock.core.approval.propose import Proposal
 from interlock.core.approval.timers import fire_next_timer
+from interlock.core.approval.vote import schema_error, schema_findings
 from interlock.core.call import ANY_OWNER, Args, RedactedArgs, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read_canonical
 from interlock.core.card import Finding
@@ -32,13 +31,14 @@ from interlock.core.chat.thread import is_thread_id
 from interlock.core.declared import call_findings, call_sentence, stored_preview
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
 from interlock.core.freeze import Freeze
+from interlock.core.grant import Amounts, Grant
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.masking import mask_report
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
-from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Verdict
+from interlock.core.policy.policy import SHORT_ARGS, Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import (
     Clock,
     ConditionCompiler,
@@ -507,3 +507,40 @@ async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
         return str(await made if inspect.isawaitable(made) else made)[:100_000]
     except Exception as error:  # noqa: BLE001  the reviewer is told that there is no preview, and why
         return f"No preview: {type(error).__name__}."
+
+
+ConditionResults = Mapping[str, bool]  # whether the conditions of grants hold for a call, by their text
+
+
+class UnevaluatedConditions(Stale):
+    """There are grants whose conditions were not evaluated: that is not done while others wait for the ledger."""
+
+    def __init__(self, conditions: Sequence[str]) -> None:
+        super().__init__("There are new grants. Look again.")
+        self.conditions = conditions
+
+
+async def evaluate_conditions(
+    conditions: Sequence[str], judged: Judgement, compile_condition: ConditionCompiler
+) -> ConditionResults:
+    """Within what all conditions on a call may take together."""
+
+    def held() -> ConditionResults:
+        ways = (judged.readings, judged.effects, compile_condition)
+        return {when: grant.condition_holds(when, *ways) for when in conditions}
+
+    return held() if len(judged.readings[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
+
+
+def find_covering_grant(
+    proposal: Proposal, terms: Ask, judged: Judgement, grants: Sequence[Grant], held: ConditionResults, moment: Moment
+) -> Grant | None:
+    """Inside the transaction: whether a grant still stands, and not what its condition says of the call."""
+    scope = (proposal.spec, terms, moment.now)
+    meant = [each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judged.readings)]
+    conditions = {each.when for each in meant if each.when}
+    if not conditions <= held.keys():
+        raise UnevaluatedConditions(sorted(conditions))
+    amounts = Amounts(proposal.shown.data)
+    holding = (each for each in meant if not each.when or held[each.when])
+    return next((each for each in holding if grant.has_budget_for(each, amounts)), None)

@@ -15,8 +15,7 @@ from interlock.core import grant as grants
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import discussion
 from interlock.core.approval.approval import Approval, PreparedEdit
-from interlock.core.approval.edit import args_diff, schema_findings
-from interlock.core.approval.vote import Delegation
+from interlock.core.approval.vote import Delegation, args_diff, schema_findings
 from interlock.core.call import QUESTION_TOOL, Args, RedactedArgs, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.card import Card, make_card, risk_level

@@ -17,8 +17,7 @@ from typing import BinaryIO
 from interlock.app.audit import AuditReport, ProgressCallback, head_at, make_report
 from interlock.core.canonical import parse_json, plain_json
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
-from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, Verifier, skeleton
-from interlock.core.ledger.checkpoint import SignedHead, read_head
+from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, SignedHead, Verifier, read_head, skeleton
 from interlock.core.ports import Store
 
 FORMAT = "interlock-ledger"

@@ -20,8 +20,7 @@ from interlock.core.pins import Pin, Pins
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import LoadedPolicy, load_policy
-from interlock.policy.own_file import ConfiguredPolicy, StalePolicy, load_effective_policy
+from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
 DEFAULT_WORKSPACE = "default"  # the workspace of the configuration
 MAX_CACHED_GATES = 1_000  # for programs elsewhere, kept by whose calls they reach

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import BUILT_IN, AgentDirectory
-from interlock.chat.document_folders import FolderIndexer
-from interlock.chat.drafts import Drafts
 from interlock.chat.loop import ThreadLoop
 from interlock.chat.providers import LazyModel
-from interlock.chat.stream import Position, StreamEvent, ThreadFollower
+from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry, ToolSource
+from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
 from interlock.config.models import DEFAULT_WORKSPACE, AgentSettings, Settings
-from interlock.core.chat.prompt import ChatModel
 from interlock.core.chat.thread import Thread
+from interlock.core.chat.transcript import ChatModel
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import ToolItemStore
 from interlock.runtime.json_schema import check_schema
@@ -33,7 +32,7 @@ from interlock.storage.tables.threads import MAX_ENTRY_NUMBER
 if TYPE_CHECKING:
     import httpx2
 
-    from interlock.chat.mcp.servers import McpServers
+    from interlock.chat.mcp.connection import McpServers
 
 SCRIPTED = "demo:scripted"
 POLL_SECONDS = 5.0  # seconds: a wake-up is only a hint
@@ -151,7 +150,7 @@ def _mcp_servers(settings: Settings, log: ChatLog) -> McpServers | None:
     if not settings.mcp_servers:
         return None
     try:
-        from interlock.chat.mcp.servers import McpServers
+        from interlock.chat.mcp.connection import McpServers
     except ModuleNotFoundError:
         raise Misconfigured('mcp_servers needs more packages: pip install "interlock-gate[mcp]"') from None
     return McpServers(settings.mcp_servers, check_schema, lambda line: log.tell("warning", "mcp", note=line))
@@ -201,5 +200,5 @@ class _Models:
         if not name:
             raise Misconfigured(f"{NO_MODEL}, or start with --demo for a scripted one.")
         if name == SCRIPTED:
-            return cast(ChatModel, import_module("interlock.demo.script").ScriptedModel())  # nobody else needs it
+            return cast(ChatModel, import_module("interlock.demo.scripted_model").ScriptedModel())
         return LazyModel(name, self._settings.models)

@@ -26,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from interlock.chat.providers import to_model_failure
-from interlock.core.chat.prompt import (
+from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
     Prompt,

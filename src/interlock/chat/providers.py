@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlock.config.yaml import did_you_mean
-from interlock.core.chat.prompt import Delta, ModelReply, Prompt
+from interlock.core.chat.transcript import Delta, ModelReply, Prompt
 from interlock.core.errors import Misconfigured
 
 if TYPE_CHECKING:

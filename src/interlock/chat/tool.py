@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.call import Args, ToolSpec
-from interlock.core.chat.prompt import PromptTool
+from interlock.core.chat.transcript import PromptTool
 from interlock.core.ports import DocumentIndex, ToolItemStore
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from interlock.app.bootstrap import AppServices
     from interlock.config.load import Settings
     from interlock.core.decision import Reviewer
+    from interlock.notify.service import NotificationService
 
 T = TypeVar("T")
 Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
@@ -138,6 +139,22 @@ async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext
         raise Misconfigured(f"There is no database at {gone}. Name the right one with --database, or make one: {make}")
     async with open_or_create_database(options) as desk:
         yield desk
+
+
+@asynccontextmanager
+async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[CommandContext, NotificationService]]:
+    """The database, with the channels of the workspace."""
+    from interlock.app.bootstrap import build_gate_and_inbox, wall_clock
+    from interlock.app.workspaces import Workspaces
+    from interlock.notify.service import build_notification_service
+    from interlock.server.logs import JsonLogger
+
+    async with open_database(options) as desk:
+        store, log = desk.parts.store, JsonLogger(wall_clock, "none", lambda _: None)
+        workspaces = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), desk.settings.toggles())
+        reach = build_notification_service(desk.settings, store, workspaces, log)
+        async with reach.open():
+            yield desk, reach.of(desk.workspace)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Which policy is in force for this workspace: the database's, else the configuration's, else the defaults."""
+"""The policy in force for a workspace (the database's, else the configuration's, else the defaults), and its tools."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from interlock.app.tool_catalog import ToolCatalog
+from interlock.chat.assistant import build_chat_components
+from interlock.chat.tool_registry import RegisteredTools
 from interlock.cli.context import CommandContext
 from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import KnownNames, LoadedPolicy, load_policy
-from interlock.policy.own_file import read_configured_policy
+from interlock.policy.file import KnownNames, LoadedPolicy, load_policy, read_configured_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +73,14 @@ def name_source_in_errors(source: PolicySource) -> Iterator[None]:
     except Misconfigured as error:
         lines = [f"{source.origin}: {line}" for line in error.message.splitlines()]
         raise Misconfigured("\n".join(lines)) from None
+
+
+def declared_only_text(many: int) -> str:
+    return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
+
+
+async def make_catalog(desk: CommandContext, agent: str = "") -> ToolCatalog:
+    """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
+    policy = load_source(await current_source(desk), desk.settings).policy
+    registered = RegisteredTools(desk.settings.actions, build_chat_components(desk.settings, desk.parts.store).toolbox)
+    return ToolCatalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)

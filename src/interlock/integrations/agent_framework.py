@@ -24,7 +24,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical_args
 from interlock.core.errors import CallMismatch, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Outcome, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.sdk.agent import Agent, Executed, edit_note, to_model_message
 
 STATE_KEY = "interlock"  # the key of the session's state under which this module notes things

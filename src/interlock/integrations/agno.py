@@ -19,7 +19,7 @@ from agno.tools.function import Function, FunctionCall, ToolResult
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.sdk.agent import Agent, Executed, bounded_id, edit_note, to_model_message
 
 INJECTED_ARGUMENTS = (

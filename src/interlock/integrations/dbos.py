@@ -29,7 +29,7 @@ from interlock.core.errors import (
     TooManyRequests,
 )
 from interlock.core.outcome import Outcome, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.workflow_tools import call_function
 from interlock.sdk.agent import Agent, Executed, bounded_id, invalid_arguments_message, to_model_message
 from interlock.sdk.functions import stored_result

@@ -33,7 +33,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical_args
 from interlock.core.errors import BindingBroken, EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.sdk.agent import Agent, Executed, to_model_message
 
 Effects = Mapping[str, str | ToolSpec]

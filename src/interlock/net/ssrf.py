@@ -5,19 +5,21 @@ means a moment later. TLS still proves the name.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from ipaddress import ip_address
-from typing import Any
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
 from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream
 
 from interlock.core.errors import InvalidRequest
-from interlock.net.address_policy import Address, EgressPolicy, check_address, check_host, parse_ip_literal
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]  # the addresses of a name, as text
 MAX_ADDRESSES = 4  # that are tried, one after the other
@@ -138,3 +140,135 @@ def _map_errors(request: httpx2.Request) -> Iterator[None]:
         raise httpx2.ConnectError(str(error), request=request) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         raise httpx2.TransportError(str(error), request=request) from error
+
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_URL = 8_000
+
+# Of IANA's special-purpose registries. `allow_private` opens these and no others.
+PRIVATE_NETWORKS = tuple(
+    map(
+        ip_network, ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
+    )
+)
+# Never: this host, link-local (where clouds keep their keys), assigned by protocols, documentation, 6to4 relays,
+# benchmarks, multicast, reserved, broadcast; and the public address at which Azure keeps what others keep link-local.
+FORBIDDEN_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            *("0.0.0.0/8", "168.63.129.16", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24"),
+            *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        ),
+    )
+)
+# Only this much of IPv6 is public at all: mapped, NAT64, link-local, site-local and multicast lie outside of it.
+PUBLIC_V6 = IPv6Network("2000::/3")
+# Never, inside of that: assigned by protocols (Teredo among them), documentation, 6to4.
+FORBIDDEN_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+ISATAP = 0x5EFE  # an IPv4 address in the last 32 bits, behind this mark
+
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """Where a program may go. `hosts`, if there are any, are the only ones: `name` or `name:port`."""
+
+    hosts: frozenset[str] = frozenset()
+    private: bool = False
+
+    def allows(self, host: str, port: int) -> bool:
+        if not self.hosts:
+            return port in DEFAULT_PORTS.values()
+        return f"{host}:{port}" in self.hosts or (host in self.hosts and port in DEFAULT_PORTS.values())
+
+
+class Endpoint(NamedTuple):
+    """`host` is in small letters, without a last dot, and an IPv6 address without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def check_endpoint(url: str, egress: EgressPolicy) -> Endpoint:
+    """What can be said without asking for the name's addresses. Raises InvalidRequest with the reason."""
+    target = _parse_url(url)
+    check_host(target.host, target.port, egress)
+    return target
+
+
+def check_host(host: str, port: int, egress: EgressPolicy) -> None:
+    """Raises InvalidRequest unless the host may be looked up, or is an address that may be connected to."""
+    literal = parse_ip_literal(host)
+    if literal is None and not _NAME.fullmatch(host):
+        raise InvalidRequest(f'"{host[:100]}" is not the name of a host.')
+    if literal is None and _NUMBER.fullmatch(host.rpartition(".")[2]):
+        raise InvalidRequest(
+            f'"{host[:100]}" is an odd spelling of an address. Write the host\'s name, or 203.0.113.7.'
+        )
+    if not egress.allows(host, port):
+        raise InvalidRequest(_not_allowed_message(host, port, egress))
+    if literal is not None:
+        check_address(host, literal, egress)
+
+
+def check_address(host: str, address: Address, egress: EgressPolicy) -> None:
+    """Raises InvalidRequest unless a program that was sent to `host` may connect to this address."""
+    if not is_allowed_address(
+        address, egress
+    ):  # which one it is stays untold: names of a private network are its own matter
+        raise InvalidRequest(f"{host} is not at a public address. Requests go to public addresses only.")
+
+
+def is_allowed_address(address: Address, egress: EgressPolicy) -> bool:
+    if any(address in network for network in PRIVATE_NETWORKS):
+        return egress.private
+    match address:
+        case IPv4Address():
+            return not any(address in network for network in FORBIDDEN_V4)
+        case IPv6Address():
+            return (
+                address in PUBLIC_V6
+                and not any(address in network for network in FORBIDDEN_V6)
+                and not _is_isatap(address)
+            )
+
+
+def parse_ip_literal(host: str) -> Address | None:
+    """The address that the host spells in the one usual way, or None; a zone behind it makes it none."""
+    try:
+        return None if "%" in host else ip_address(host)
+    except ValueError:
+        return None
+
+
+def _parse_url(url: str) -> Endpoint:
+    if len(url) > MAX_URL or not url.isascii() or any(sign <= " " or sign in '"<>\\^`{|}\x7f' for sign in url):
+        raise InvalidRequest(f"A URL is at most {MAX_URL:,} ASCII characters, with %20 for a space.")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").removesuffix("."), parts.port
+    except ValueError:
+        raise InvalidRequest("This is not a URL. Write it like https://example.com/path.") from None
+    if "[" in parts.netloc and ":" not in host:
+        raise InvalidRequest("Only an IPv6 address stands in brackets.")
+    if parts.scheme not in DEFAULT_PORTS or not url.lower().startswith(f"{parts.scheme}://") or not host:
+        raise InvalidRequest("A URL begins with https:// or http:// and the name of a host.")
+    if "@" in parts.netloc:
+        raise InvalidRequest("Leave the name and the password out of the URL.")
+    return Endpoint(parts.scheme, host, DEFAULT_PORTS[parts.scheme] if port is None else port)
+
+
+def _not_allowed_message(host: str, port: int, egress: EgressPolicy) -> str:
+    if not egress.hosts:
+        return f"Port {port} is not open to requests. An admin can list {host}:{port} under `allow`."
+    return f"{host}:{port} is not among the hosts that the settings allow. An admin can add it under `allow`."
+
+
+def _is_isatap(address: IPv6Address) -> bool:
+    return (int(address) >> 32) & 0xFCFFFFFF == ISATAP

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from interlock.net.address_policy import EgressPolicy, is_allowed_address, parse_ip_literal
+from interlock.net.ssrf import EgressPolicy, is_allowed_address, parse_ip_literal
 
 BLOCKED_EVENTS = (
     "subprocess.",

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import DeliveryFailed, Misconfigured
-from interlock.core.notify.delivery import Delivery
-from interlock.core.notify.message import ApprovalView, Notification, Recipient
+from interlock.core.notify.delivery import ApprovalView, Delivery, Notification, Recipient
 from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
 

@@ -16,8 +16,7 @@ from typing import Any, Literal, Protocol
 
 from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreUnavailable
 from interlock.core.notify import delivery as deliveries
-from interlock.core.notify.delivery import Delivery
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Delivery, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.core.ports import Clock, IsRunnerDead
 from interlock.notify.channel import Channel, ChannelGone, DeliveryDelayed, DeliveryRejected, DeliveryUnknown

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.net.address_policy import DEFAULT_PORTS, EgressPolicy, check_endpoint
-from interlock.net.ssrf import HostNotFound, PinnedTransport
+from interlock.net.ssrf import DEFAULT_PORTS, EgressPolicy, HostNotFound, PinnedTransport, check_endpoint
 from interlock.notify.channel import ChannelContext, ChannelGone, DeliveryDelayed, DeliveryRejected, DeliveryUnknown
 
 REQUEST_TIMEOUT = 10.0

@@ -11,7 +11,7 @@ from interlock.core.call import QUESTION_TOOL
 from interlock.core.card import CardField, head_and_tail, visible
 from interlock.core.errors import Misconfigured
 from interlock.core.ledger.event import SYSTEM_ACTOR
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500

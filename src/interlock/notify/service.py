@@ -20,8 +20,16 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, read_identity_link, sign_identity_link
-from interlock.core.notify.delivery import Delivery, DeliveryTarget, is_revised, make_test_delivery
-from interlock.core.notify.message import ApprovalView, Notification, Purpose, Recipient
+from interlock.core.notify.delivery import (
+    ApprovalView,
+    Delivery,
+    DeliveryTarget,
+    Notification,
+    Purpose,
+    Recipient,
+    is_revised,
+    make_test_delivery,
+)
 from interlock.core.notify.routing import Contact, Routes
 from interlock.core.policy.policy import People
 from interlock.core.ports import User

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 OFFLOAD_THRESHOLD = 64 * 1024  # bytes, a few milliseconds
@@ -12,3 +14,27 @@ OFFLOAD_THRESHOLD = 64 * 1024  # bytes, a few milliseconds
 
 async def offload(size: int, work: Callable[[], T]) -> T:
     return work() if size < OFFLOAD_THRESHOLD else await asyncio.to_thread(work)
+
+
+class LoopThread:
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="interlock-bridge", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Blocks the calling thread until the work is done; an interrupt withdraws the work."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
+import threading
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from types import FrameType
 
 PROC = Path("/proc")
 
@@ -60,3 +64,39 @@ def _process_state(pid: int) -> str:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return ""
+
+
+TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+INTERRUPTED_MESSAGE = "Interlock did not let this run. The hook was ended before it had an answer."
+DENIED_OUTPUT = (
+    '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", '
+    f'"permissionDecisionReason": "{INTERRUPTED_MESSAGE}"}}}}\n'
+)
+BLOCKED_EXIT_STATUS = (
+    2  # the exit status that Claude Code takes for a no; with any other error it lets the call through
+)
+
+
+def answer_on_signal(
+    out: str = DENIED_OUTPUT, err: str = INTERRUPTED_MESSAGE + "\n", status: int = BLOCKED_EXIT_STATUS
+) -> None:
+    """From now on a signal writes these, and ends the program at once: whatever it does, its database stands that."""
+
+    def end(_: int, __: FrameType | None) -> None:
+        for descriptor, text in ((1, out), (2, err)):
+            with suppress(OSError):
+                os.write(descriptor, text.encode())
+        os._exit(status)
+
+    _set_handler(end)
+
+
+def ignore_signals() -> None:
+    """The answer is being written: half of it, or two of them, would be none."""
+    _set_handler(signal.SIG_IGN)
+
+
+def _set_handler(handler: signal._HANDLER) -> None:
+    if threading.current_thread() is threading.main_thread():  # elsewhere nobody may
+        for each in TERMINATION_SIGNALS:
+            signal.signal(each, handler)

@@ -12,9 +12,9 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.pause import Pause
 from interlock.core.ports import ToolItemStore
-from interlock.runtime.loop_thread import LoopThread
+from interlock.core.run import Pause
+from interlock.runtime.offload import LoopThread
 
 GAVE_UP = "The agent gave up waiting."
 

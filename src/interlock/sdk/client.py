@@ -17,9 +17,9 @@ from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.outcome import Outcome, Waiting
-from interlock.core.pause import MAX_BODY, Pause
+from interlock.core.run import MAX_BODY, Pause
 from interlock.runtime.faults import FaultPoint
-from interlock.runtime.loop_thread import LoopThread
+from interlock.runtime.offload import LoopThread
 from interlock.sdk import codec
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
 from interlock.sdk.transport import FOREVER, PATIENCE, Transport, parse_server_address

@@ -22,7 +22,7 @@ from interlock.core.errors import (
     StoreUnavailable,
 )
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.runtime.durations import format_duration, parse_rfc3339
 
 ResponseBody = Mapping[str, Any]

@@ -20,11 +20,10 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.pause import Pause
 from interlock.core.ports import ToolItemStore
-from interlock.policy.file import read_policy_file
-from interlock.policy.own_file import ConfiguredPolicy, StalePolicy
-from interlock.runtime.loop_thread import LoopThread
+from interlock.core.run import Pause
+from interlock.policy.file import ConfiguredPolicy, StalePolicy, read_policy_file
+from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import is_dead
 from interlock.sdk.backend import GAVE_UP, ProgramIdentity
 from interlock.storage.tables.pauses import LeaseHolder as Resumer

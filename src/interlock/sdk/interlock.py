@@ -29,7 +29,7 @@ from interlock.runtime import faults
 from interlock.runtime.durations import parse_duration
 from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import check_schema
-from interlock.runtime.loop_thread import LoopThread
+from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import make_runner_id
 from interlock.sdk.agent import Agent, execute, execute_sync
 from interlock.sdk.backend import ApprovalStatus, Backend, ProgramIdentity

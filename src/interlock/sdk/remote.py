@@ -15,8 +15,8 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
-from interlock.core.pause import Pause
-from interlock.runtime.loop_thread import LoopThread
+from interlock.core.run import Pause
+from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import is_dead
 from interlock.sdk.backend import GAVE_UP, ProgramIdentity
 from interlock.sdk.client import BEST_EFFORT_TIMEOUT, Client

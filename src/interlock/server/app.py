@@ -16,31 +16,28 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.core.pause import MAX_BODY
-from interlock.server import protocols
-from interlock.server import static as page
+from interlock.core.run import MAX_BODY
+from interlock.server import protocols, static
 from interlock.server.audit_jobs import VerificationJobs
 from interlock.server.auth import Auth
 from interlock.server.dependencies import AGENTS, ALL_ROLES, DECIDERS, VIEWERS, to_starlette
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
-from interlock.server.middleware.hosts_and_cors import make_host_and_cors_policy
-from interlock.server.middleware.request import RequestMiddleware, internal_error
+from interlock.server.middleware import RequestMiddleware, internal_error, make_host_and_cors_policy
 from interlock.server.openapi.fast_routes import make_docs_router
 from interlock.server.protocols import ProtocolRoutes
 from interlock.server.router import FastRoute, Router, StreamRoute
 from interlock.server.routes import (
-    about,
     agents,
     approvals,
     audit,
     channels,
     deliveries,
     docs,
+    external,
     freezes,
     grants,
-    identities,
     keys,
     links,
     oidc,
@@ -55,10 +52,9 @@ from interlock.server.routes import (
     threads,
     tools,
 )
-from interlock.server.routes import external as requests
+from interlock.server.routes.approvals import DecisionRoutes
 from interlock.server.routes.calls import CallRoutes
 from interlock.server.routes.chat import ChatRoutes
-from interlock.server.routes.decisions import DecisionRoutes
 from interlock.server.routes.docs import ApiDocs
 from interlock.server.routes.pauses import PauseRoutes
 from interlock.server.routes.runs import RunRoutes
@@ -71,7 +67,7 @@ ROUTE_MODULES = (
     session,
     links,
     oidc,
-    page,
+    static,
     people,
     keys,
     approvals,
@@ -80,12 +76,10 @@ ROUTE_MODULES = (
     grants,
     freezes,
     questions,
-    requests,
+    external,
     stats,
-    about,
     channels,
     deliveries,
-    identities,
     agents,
     tools,
     pins,

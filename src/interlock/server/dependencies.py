@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from inspect import Parameter, Signature
@@ -11,10 +12,15 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
+from interlock.app.inbox import Inbox
+from interlock.app.workspaces import WorkspaceServices
+from interlock.core.decision import Reviewer
 from interlock.core.errors import InvalidRequest, NotFound, Stale
 from interlock.core.identity import ROLES, Principal, check_recent_sign_in
+from interlock.presenters.approval import approval_json
+from interlock.runtime.offload import offload
 from interlock.server.auth import Auth, check_allowed
-from interlock.server.http import HttpRequest, HttpResponse, encode_json
+from interlock.server.http import HttpRequest, HttpResponse, encode_json, json_response
 from interlock.server.router import FastRoute, StreamRoute
 from interlock.server.state import ServerState
 
@@ -162,3 +168,40 @@ def check_if_match(headers: Mapping[bytes, bytes], current: str) -> bool:
     if current not in tags:
         raise Stale("It was changed meanwhile. Look again, then change what is there now.", etag=current)
     return True
+
+
+@dataclass(frozen=True)
+class RequestContext:
+    site: ServerState
+    doors: WorkspaceServices
+    reviewer: Reviewer
+
+    @property
+    def workspace(self) -> str:
+        return self.doors.workspace
+
+    @property
+    def inbox(self) -> Inbox:
+        return self.doors.inbox
+
+    async def show(self, approval_id: str) -> Response:
+        return to_starlette(await approval_response(self.site, self.doors, approval_id, self.reviewer))
+
+
+async def request_context(site: StateDep, caller: PrincipalDep) -> RequestContext:
+    doors = await site.workspaces.doors(caller.workspace)
+    return RequestContext(site, doors, doors.reviewer(caller, site.clock()))
+
+
+ContextDep = Annotated[RequestContext, Depends(request_context)]
+
+
+async def approval_response(
+    site: ServerState, doors: WorkspaceServices, approval_id: str, reviewer: Reviewer
+) -> HttpResponse:
+    """One approval, for this person; the ETag is its version."""
+    view = await doors.inbox.show(doors.workspace, approval_id)
+    size, etag = len(view.stored.payload.args or b""), b'"%d"' % view.stored.approval.version
+    return await offload(
+        size, lambda: json_response(approval_json(view, site.clock(), reviewer), headers=((b"etag", etag),))
+    )

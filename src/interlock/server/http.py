@@ -39,6 +39,21 @@ STORE_UNAVAILABLE_MESSAGE = (
     "The database cannot be used now; nothing was run. Try again in a while. To find out why: interlock doctor"
 )
 
+SECURITY_HEADERS: tuple[Header, ...] = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+
+# Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
+MINIMAL_HEADERS = tuple(
+    header for header in SECURITY_HEADERS if header[0] in (b"cache-control", b"x-content-type-options")
+)
+
 
 class RequestBody(BaseModel):
     """A body of a request: exactly these fields, of exactly these types."""

@@ -18,8 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from interlock import __version__
 from interlock.config.models import DASHBOARD
 from interlock.notify.status import ChannelState, read_channel_states
-from interlock.server.counters import LATENCY_BUCKETS, LatencyHistogram, RouteKey
-from interlock.server.state import ServerState
+from interlock.server.state import LATENCY_BUCKETS, LatencyHistogram, RouteKey, ServerState
 
 DECISION_KINDS = ("approved", "rejected", "responded")
 WAIT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from interlock.core.canonical import MAX_BYTES
 from interlock.core.errors import Error, InvalidRequest
 from interlock.server.auth import Auth, check_allowed
-from interlock.server.counters import ServerCounters
 from interlock.server.http import (
+    MINIMAL_HEADERS,
+    SECURITY_HEADERS,
     AsgiApp,
     AsgiMessage,
     BodyTooLarge,
@@ -29,8 +30,8 @@ from interlock.server.http import (
     send_response,
 )
 from interlock.server.idempotency import IdempotencyHandler, supports_idempotency
-from interlock.server.middleware.deadlines import Deadlines
-from interlock.server.middleware.hosts_and_cors import HostAndCorsPolicy, preflight_response, with_cors_headers
+from interlock.server.middleware import Deadlines, HostAndCorsPolicy, preflight_response, with_cors_headers
+from interlock.server.state import ServerCounters
 
 BODY_TIMEOUT = 10.0  # for a whole body to arrive
 MAX_DRAINED = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
@@ -46,21 +47,6 @@ SINGLE_HEADERS = (
     b"origin",
     b"x-api-key",
 )
-SECURITY_HEADERS: tuple[Header, ...] = (
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-)
-
-# Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
-MINIMAL_HEADERS = tuple(
-    header for header in SECURITY_HEADERS if header[0] in (b"cache-control", b"x-content-type-options")
-)
-
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 StreamHandler = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
 

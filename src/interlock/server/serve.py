@@ -26,7 +26,7 @@ from interlock.core.errors import Error, InvalidRequest
 from interlock.core.policy.policy import Policy
 from interlock.notify.service import build_notification_service
 from interlock.notify.workspace_channels import policy_load_options
-from interlock.policy.own_file import StalePolicy, read_configured_policy
+from interlock.policy.file import StalePolicy, read_configured_policy
 from interlock.server.app import build_app
 from interlock.server.http import JSON_TYPE, RequestTimeout, encode_json
 from interlock.server.lifecycle import SHUTDOWN_GRACE, background_jobs, capture_library_logs, listen, on_signal

@@ -12,7 +12,7 @@ from interlock.core.ports import ApprovalQuery, EntryFilter
 from interlock.runtime.durations import rfc3339
 from interlock.server.state import ServerState
 from interlock.storage.store import SqlStore
-from interlock.storage.tables.statistics import DecisionTimes, LedgerRange, NamedEventCount, TimeBucketCount
+from interlock.storage.tables.history import DecisionTimes, LedgerRange, NamedEventCount, TimeBucketCount
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -51,13 +51,12 @@ from interlock.storage.tables import approvals, history, verification
 from interlock.storage.tables import erasure as erasing
 from interlock.storage.tables.accounts import SqlAccounts
 from interlock.storage.tables.deliveries import SqlDeliveries
-from interlock.storage.tables.documents import SqlDocuments
 from interlock.storage.tables.freezes import SqlFreezes
+from interlock.storage.tables.history import Statistics
 from interlock.storage.tables.idempotency import IdempotencyStore
 from interlock.storage.tables.pauses import SqlPauses
-from interlock.storage.tables.records import SqlToolItemStore
+from interlock.storage.tables.records import SqlDocuments, SqlToolItemStore
 from interlock.storage.tables.search import ApprovalSearch
-from interlock.storage.tables.statistics import Statistics
 from interlock.storage.tables.threads import SqlThreads
 from interlock.storage.tables.verification import SqlAuditReader
 

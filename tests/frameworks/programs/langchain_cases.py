@@ -25,7 +25,7 @@ from pydantic import create_model
 
 from interlock import Approve, Edit, Interlock, Reject
 from interlock.core.errors import Conflict, Misconfigured
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.langchain import (
     Gate,
     InterlockMiddleware,

@@ -25,7 +25,7 @@ from agents import (
 )
 
 from interlock import Approve, Edit, Interlock, Misconfigured, Reject, ToolSpec
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.openai_agents import Gated, gated
 from tests.frameworks.programs.openai_agents_script import Script, results
 from tests.frameworks.programs.openai_agents_world import (

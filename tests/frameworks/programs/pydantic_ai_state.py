@@ -12,7 +12,7 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.pydantic_ai import Gate, resume
 from tests.frameworks.programs.stories import AGENT, Job
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import TracebackType
 
 import mcp_types as types
 from mcp.client import Client
@@ -13,11 +15,11 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
-from interlock.chat.mcp.answer import parse_tool_result
 from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToolDefinition, make_definition
 from interlock.chat.mcp.transport import StderrTail, open_streams
 from interlock.chat.tool import Tool, ToolInvocation
-from interlock.config.models import McpServerSettings
+from interlock.config.models import McpServerSettings, is_secure_url
+from interlock.core.canonical import canonical
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 
 MAX_TOOLS = 1_000
@@ -265,3 +267,147 @@ def _failure_reason(error: BaseException, complaints: StderrTail | None = None) 
     said = complaints.last() if complaints else ""
     words = str(error) or type(error).__name__
     return f"{words} ({said})" if said else words
+
+
+MAX_ANSWER = 100_000  # characters
+MAX_ERROR = 2_000
+
+
+def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
+    """Raises ToolFailed where the server reports an error, or asks instead of answering."""
+    if isinstance(result, types.InputRequiredResult):
+        raise ToolFailed(
+            f'The MCP server "{server}" asked for input in the middle of {tool} and was given none: questions of a '
+            "server are not answered, since the decision was made before. Call it with all that it needs."
+        )
+    text = "\n".join(map(_text, result.content)).replace("\x00", "")
+    if result.is_error:
+        raise ToolFailed(f'The MCP server "{server}" says that {tool} failed: {_cut(text, MAX_ERROR) or "no reason"}')
+    structured = _structured_text(result.structured_content)
+    if structured is None:
+        return {"text": _cut(text, MAX_ANSWER)}
+    if len(structured) > MAX_ANSWER:
+        return {"text": _cut(structured, MAX_ANSWER)}
+    value = {"structured": json.loads(structured)}
+    return (
+        value if _repeats_structured(text, structured) else {**value, "text": _cut(text, MAX_ANSWER - len(structured))}
+    )
+
+
+def _structured_text(content: object) -> str | None:
+    if content is None:
+        return None
+    try:
+        return canonical(content).decode()
+    except InvalidRequest:  # NUL, or deeper than anybody needs: the text has to do
+        return None
+
+
+def _repeats_structured(text: str, structured: str) -> bool:
+    """Servers repeat what is structured as a text, for clients that know texts only."""
+    try:
+        return not text or canonical(json.loads(text)).decode() == structured
+    except (ValueError, RecursionError, InvalidRequest):
+        return False
+
+
+def _text(block: types.ContentBlock) -> str:
+    match block:
+        case types.TextContent():
+            return block.text
+        case types.ImageContent() | types.AudioContent():
+            return f"[{block.mime_type}, {len(block.data) * 3 // 4:,} bytes, not shown]"
+        case types.ResourceLink():
+            return f"[{block.name}: {block.uri}]"
+        case types.EmbeddedResource(resource=types.TextResourceContents() as inner):
+            return inner.text
+        case _:
+            return f"[{block.resource.uri}, not shown]"
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: max(most, 0)]}\n[cut here: {len(text):,} characters in all]"
+
+
+class McpServers:
+    """Entering it waits for nobody: a server that is down keeps nothing else from working.
+
+    `tell` takes lines for the log; `taken` are names that other tools have already.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, McpServerSettings],
+        check: CheckSchema,
+        tell: Callable[[str], None],
+        *,
+        taken: Collection[str] = (),
+        pace: ConnectionTimeouts | None = None,
+    ) -> None:
+        self._connections = [
+            McpConnection(name, server, check, pace or ConnectionTimeouts(), self._note)
+            for name, server in servers.items()
+        ]
+        self._taken = frozenset(taken)
+        self._tell = tell
+        self._told: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> McpServers:
+        self._tasks = [asyncio.create_task(each.run(), name=f"mcp {each.name}") for each in self._connections]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def tried(self) -> None:
+        """Until each server has answered, or failed, once."""
+        await asyncio.gather(*(each.tried.wait() for each in self._connections))
+
+    def tools(self, workspace: str) -> Sequence[Tool]:
+        """What is known now; a server that went away keeps its tools, and a call of one says that it is away."""
+        return [tool for _, tool in self._named(workspace)]
+
+    def problems(self) -> Sequence[str]:
+        workspaces = dict.fromkeys(name for each in self._connections for name in each.server.workspaces)
+        kept = {(name, id(tool)) for name in workspaces for _, tool in self._named(name)}
+        clashes = [
+            f'The tool {tool.name} of the MCP server "{each.name}" is left out: the name is taken. Give the server a '
+            "prefix of its own."
+            for each in self._connections
+            for tool in each.tools
+            if any((name, id(tool)) not in kept for name in each.server.workspaces)
+        ]
+        open_ways = [
+            f'The MCP server "{each.name}" is reached by plain http: whoever is on the way can read and change it. '
+            "Use https."
+            for each in self._connections
+            if each.server.url and not is_secure_url(each.server.url)
+        ]
+        return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
+
+    def _note(self, name: str) -> None:
+        """Each problem is told once, and again if it comes back after the server was connected."""
+        if any(each.connected for each in self._connections if each.name == name):
+            self._told = {line for line in self._told if f'"{name}"' not in line}
+        early = [f'"{each.name}"' for each in self._connections if not each.tried.is_set()]
+        found = [line for line in self.problems() if not any(name in line for name in early)]
+        for line in found:
+            if line not in self._told:
+                self._tell(line)
+        self._told |= set(found)
+
+    def _named(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
+        """The first keeps a name within a workspace, in the order of the configuration."""
+        found: dict[str, tuple[McpConnection, Tool]] = {}
+        for each in (each for each in self._connections if workspace in each.server.workspaces):
+            for tool in each.tools:
+                if tool.name not in self._taken:
+                    found.setdefault(tool.name, (each, tool))
+        return list(found.values())

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
+import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.core.call import ToolSpec
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import Error, ToolFailed
 from interlock.core.ports import DocumentIndex, Passage
 
 MAX_WORDS = 16  # of a query
@@ -101,3 +108,177 @@ def _result(passage: Passage, words: Sequence[str]) -> dict[str, object]:
         "offset": passage.start + start,
         "text": passage.text[start : start + SNIPPET_LENGTH].strip(),
     }
+
+
+FILE_SUFFIXES = frozenset(
+    {".adoc", ".asciidoc", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".go", ".h", ".htm", ".html", ".ini", ".java"}
+    | {".js", ".json", ".jsonl", ".kt", ".log", ".md", ".mdx", ".org", ".php", ".py", ".rb", ".rs", ".rst", ".sh"}
+    | {".sql", ".svg", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".txt", ".vue", ".xml", ".yaml", ".yml"}
+)
+MAX_BYTES = 1024 * 1024
+MAX_FILES = 100_000
+SCAN_SECONDS = 60.0  # seconds
+PROGRESS_EVERY = 500  # files
+AIM, LEAST = 1_500, 500  # characters of a passage
+
+WriteLog = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """How many documents a look has put and dropped, and what it left out."""
+
+    put: int = 0
+    dropped: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be read, as it was when it was found."""
+
+    file: Path
+    stamp: str
+
+
+class FolderIndexer:
+    """`tell` takes lines for the log."""
+
+    def __init__(self, folders: Sequence[Path], documents: DocumentIndex, tell: WriteLog) -> None:
+        self._roots = _root_names(folders)
+        self._documents = documents
+        self._tell = tell
+        self._told: tuple[str, ...] = ()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until it is told to stop: one look after the other, with a pause between them."""
+        while not stop.is_set():
+            try:
+                await self.look()
+            except (Error, OSError) as error:  # a database or a disk in trouble is tried again
+                self._tell(f"Documents: {error}. They are looked at again in {SCAN_SECONDS:.0f} seconds.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SCAN_SECONDS):
+                    await stop.wait()
+
+    async def look(self) -> ScanResult:
+        await self._documents.tidy()
+        known = await self._documents.stamps()
+        away = {name for name, root in self._roots.items() if not root.exists()}
+        found, left_out = await asyncio.to_thread(_walk, {n: root for n, root in self._roots.items() if n not in away})
+        left_out += [f"{self._roots[name]} is not there; what was read of it stays" for name in sorted(away)]
+        changed = {path: file for path, file in found.items() if known.get(path) != file.stamp}
+        gone = [path for path in known if path not in found and path.partition("/")[0] not in away]
+        put = 0
+        for number, (path, file) in enumerate(changed.items(), 1):
+            put += await self._put(path, file)
+            if number % PROGRESS_EVERY == 0:
+                self._tell(f"Documents: {number:,} of {len(changed):,} files read.")
+        for path in gone:
+            await self._documents.drop(path)
+        looked = ScanResult(put, len(gone), tuple(left_out))
+        self._say(looked)
+        return looked
+
+    async def _put(self, path: str, found: FoundFile) -> int:
+        """A file that cannot be read now is tried at the next look; what was known of it stays."""
+        try:
+            text = await asyncio.to_thread(_read_text, found.file)
+        except OSError as error:
+            self._tell(f"Documents: {path} cannot be read: {error.strerror}.")
+            return 0
+        await self._documents.put(path, found.stamp, split_passages(text))
+        return 1
+
+    def _say(self, looked: ScanResult) -> None:
+        if looked.put or looked.dropped:
+            self._tell(f"Documents: {looked.put:,} read, {looked.dropped:,} gone.")
+        for line in looked.left_out:
+            if line not in self._told:
+                self._tell(f"Documents: {line}")
+        self._told = looked.left_out
+
+
+def split_passages(text: str) -> list[str]:
+    """Pieces that make up the text, cut between paragraphs, else lines, else words."""
+    pieces, start = [], 0
+    while len(text) - start > AIM:
+        cuts = (text.rfind(mark, start + LEAST, start + AIM) + len(mark) for mark in ("\n\n", "\n", " "))
+        end = next((cut for cut in cuts if cut > start + LEAST), start + AIM)
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]] if text[start:] else pieces
+
+
+def _root_names(folders: Sequence[Path]) -> Mapping[str, Path]:
+    """Paths begin with the name of their folder; of two with one name, the second is `name-2`."""
+    roots: dict[str, Path] = {}
+    for folder in folders:
+        base = folder.absolute().name or "files"
+        name, number = base, 1
+        while name in roots:
+            number += 1
+            name = f"{base}-{number}"
+        roots[name] = folder
+    return roots
+
+
+def _walk(roots: Mapping[str, Path]) -> tuple[dict[str, FoundFile], list[str]]:
+    found: dict[str, FoundFile] = {}
+    left_out: list[str] = []
+    for name, root in roots.items():
+        for path, file in _files(name, root):
+            if len(found) >= MAX_FILES:
+                left_out.append(f"there are over {MAX_FILES:,} files; the rest is left out")
+                return found, left_out
+            seen, why = _stat_file(file, root)
+            if seen is not None:
+                found[path] = seen
+            elif why:
+                left_out.append(f"{path} is left out: {why}")
+    return found, left_out
+
+
+def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """Those of a known kind; hidden ones, as in .git, are nobody's documents."""
+    if root.is_file():
+        yield name, root
+        return
+    for folder, below, files in os.walk(root):
+        below[:] = sorted(each for each in below if not each.startswith("."))
+        for each in sorted(files):
+            file = Path(folder, each)
+            if not each.startswith(".") and file.suffix.lower() in FILE_SUFFIXES and _is_utf8(str(file)):
+                yield f"{name}/{file.relative_to(root).as_posix()}", file
+
+
+def _stat_file(file: Path, root: Path) -> tuple[FoundFile | None, str]:
+    """None with the reason where it must not be read, or is gone already."""
+    try:
+        if not file.resolve(strict=True).is_relative_to(root.resolve()):
+            return None, "it is a link out of the folder"
+        status = file.stat()
+    except (OSError, RuntimeError):
+        return None, ""
+    if not stat.S_ISREG(status.st_mode):
+        return None, "it is no file"
+    if status.st_size > MAX_BYTES:
+        return None, f"it has over {MAX_BYTES // 1024:,} KiB"
+    return FoundFile(file, f"{status.st_size}-{status.st_mtime_ns}"), ""
+
+
+def _read_text(file: Path) -> str:
+    with file.open("rb") as opened:
+        text = opened.read(MAX_BYTES).decode("utf-8", "replace").replace("\x00", "")
+    if file.suffix.lower() in (".htm", ".html"):
+        return html.unescape(re.sub(r"<[^<>]*>", " ", text)).replace("\x00", "")
+    return text
+
+
+def _is_utf8(name: str) -> bool:
+    """Names that are not cannot be kept in a database."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -22,8 +22,7 @@ import httpx2
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
-from interlock.net.address_policy import EgressPolicy, Endpoint, check_endpoint
-from interlock.net.ssrf import PinnedTransport
+from interlock.net.ssrf import EgressPolicy, Endpoint, PinnedTransport, check_endpoint
 
 T = TypeVar("T")
 Headers = dict[str, str]

@@ -28,8 +28,7 @@ from interlock.cli.output import local_time, print_json, say
 from interlock.core.canonical import parse_json
 from interlock.core.card import visible
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
-from interlock.core.ledger.chain import Head, Verifier
-from interlock.core.ledger.checkpoint import SignedHead, key_fingerprint, read_head, sign
+from interlock.core.ledger.chain import Head, SignedHead, Verifier, key_fingerprint, read_head, sign
 from interlock.core.ledger.erasure import ErasureTotal
 from interlock.core.ports import HeadSigner, Store
 from interlock.presenters.text import pluralize

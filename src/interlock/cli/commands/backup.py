@@ -18,7 +18,7 @@ from interlock.cli.context import CommandOptions
 from interlock.cli.output import print_json, say
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.storage.sqlite.backup import BackupFile, make_backup
+from interlock.storage.sqlite.database import BackupFile, make_backup
 
 SECRETS = frozenset({"password", "sslpassword"})
 

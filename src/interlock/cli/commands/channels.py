@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
 
-from interlock.app.bootstrap import build_gate_and_inbox, wall_clock
-from interlock.app.workspaces import Workspaces
-from interlock.cli.context import CommandContext, CommandOptions, command, open_database
+from interlock.cli.context import CommandContext, command, open_notifications
 from interlock.cli.output import local_time, print_json, say, show, table
 from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
-from interlock.notify.service import NotificationService, build_notification_service
+from interlock.notify.service import NotificationService
 from interlock.notify.status import ChannelState, channel_state_json, read_channel_states
-from interlock.server.logs import JsonLogger
 
 app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the configuration names it.")]
-
-
-@asynccontextmanager
-async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[CommandContext, NotificationService]]:
-    async with open_database(options) as desk:
-        store = desk.parts.store
-        workspaces = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), desk.settings.toggles())
-        reach = build_notification_service(
-            desk.settings, store, workspaces, JsonLogger(wall_clock, "none", lambda _: None)
-        )
-        async with reach.open():
-            yield desk, reach.of(desk.workspace)
 
 
 @command(app, open_notifications, "list")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interlock.cli.commands.channels import open_notifications
-from interlock.cli.context import CommandContext, command, open_database
+from interlock.cli.context import CommandContext, command, open_database, open_notifications
 from interlock.cli.output import local_time, print_json, say, short_id, shorten, show, table
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound

@@ -15,20 +15,17 @@ from interlock import __version__
 from interlock.app.audit import QUICK_CHECK_APPROVALS, quick_check
 from interlock.app.bootstrap import build_services, database_option, known_names, missing_database_file
 from interlock.app.workspaces import DEFAULT_WORKSPACE
-from interlock.cli.commands.tools import declared_only_text, make_catalog
 from interlock.cli.context import CommandContext, CommandOptions, open_database
-from interlock.cli.doctor.channels import check_channels, check_other_workspaces
-from interlock.cli.doctor.chat import check_chat
-from interlock.cli.doctor.server import check_server
+from interlock.cli.doctor import check_channels, check_chat, check_other_workspaces, check_server
 from interlock.cli.output import duration_text, local_time, print_json, say, show
-from interlock.cli.policy_in_force import current_source, load_source
+from interlock.cli.policy_in_force import current_source, declared_only_text, load_source, make_catalog
 from interlock.config.load import Settings
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy
 from interlock.notify.workspace_channels import policy_load_options
-from interlock.policy.own_file import read_configured_policy
+from interlock.policy.file import read_configured_policy
 from interlock.presenters.text import pluralize
 from interlock.storage.engine.metrics import CheckResult, CheckStatus
 

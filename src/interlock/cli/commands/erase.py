@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from interlock.cli import prompts
-from interlock.cli.approval_lookup import find_approval_id, sweep_if_writable
+from interlock.cli.cards import find_approval_id, sweep_if_writable
 from interlock.cli.context import CommandContext, is_interactive
 from interlock.cli.output import print_json, say, short_id, show
 from interlock.core.card import visible

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from interlock.app.gate import uuid7
 from interlock.app.inbox import GrantView, LatestDefinition
-from interlock.cli.approval_lookup import MAX_NAMED, MIN_ID_LENGTH
-from interlock.cli.cards import styled_status
+from interlock.cli.cards import MAX_NAMED, MIN_ID_LENGTH, styled_status
 from interlock.cli.context import CommandContext, User, command, open_database
 from interlock.cli.output import (
     did_you_mean,

@@ -24,21 +24,31 @@ from interlock.app.bootstrap import (
 )
 from interlock.core.canonical import parse_json
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
-from interlock.integrations.claude_code.gate import GRACE, UNDECIDED, Hook, HookBackend, HookIdentity, HookOptions
-from interlock.integrations.claude_code.messages import (
+from interlock.integrations.claude_code import (
     AFTER,
+    GRACE,
+    UNDECIDED,
+    Hook,
     HookAnswer,
+    HookBackend,
     HookEvent,
+    HookIdentity,
+    HookOptions,
     answer_json,
     parse_event,
     parse_reads,
 )
 from interlock.runtime.durations import parse_duration
-from interlock.runtime.signals import BLOCKED_EXIT_STATUS, INTERRUPTED_MESSAGE, answer_on_signal, ignore_signals
+from interlock.runtime.process_identity import (
+    BLOCKED_EXIT_STATUS,
+    INTERRUPTED_MESSAGE,
+    answer_on_signal,
+    ignore_signals,
+)
 
 if TYPE_CHECKING:
     from interlock.config.models import Settings
-    from interlock.policy.own_file import ConfiguredPolicy
+    from interlock.policy.file import ConfiguredPolicy
 from typing import TYPE_CHECKING
 
 from interlock.app.bootstrap import build_gate, load_stored_policy, make_database
@@ -50,7 +60,7 @@ from interlock.core.policy.policy import Policy
 from interlock.storage.store import SqlStore
 
 if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
-    from interlock.policy.own_file import ConfiguredPolicy
+    from interlock.policy.file import ConfiguredPolicy
 
 
 EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, and not to the model
@@ -201,14 +211,14 @@ def _own_policy(setup: HookCommandOptions, settings: Settings) -> ConfiguredPoli
     """The configuration's, which is the default workspace's."""
     if settings.policy is None or setup.workspace != "default":
         return None
-    from interlock.policy.own_file import read_configured_policy
+    from interlock.policy.file import read_configured_policy
 
     return read_configured_policy(settings)
 
 
 @asynccontextmanager
 async def _open_server(setup: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
-    from interlock.runtime.loop_thread import LoopThread
+    from interlock.runtime.offload import LoopThread
     from interlock.sdk.backend import ProgramIdentity
     from interlock.sdk.interlock import BackendOptions, make_backend
 

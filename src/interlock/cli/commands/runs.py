@@ -16,7 +16,7 @@ from interlock.cli.output import duration_text, local_time, print_json, say, sho
 from interlock.config.load import agent_key
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.runtime.durations import rfc3339
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal

@@ -59,7 +59,7 @@ async def _background_tasks(
     from interlock.app.workspaces import Workspaces
     from interlock.chat.assistant import build_assistant
     from interlock.notify.service import build_notification_service
-    from interlock.policy.own_file import read_configured_policy
+    from interlock.policy.file import read_configured_policy
     from interlock.server.serve import log_stale_policy
 
     own = read_configured_policy(settings)
@@ -78,6 +78,6 @@ async def _background_tasks(
 
 
 def _load_demo() -> DemoSetup:
-    from interlock.demo.equipment import DEMO
+    from interlock.demo.workspace import DEMO
 
     return DEMO

@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
-from interlock.app.tool_catalog import CatalogTool, ToolCatalog, count_trusted_declarations
-from interlock.chat.assistant import build_chat_components
-from interlock.chat.tool_registry import RegisteredTools
+from interlock.app.tool_catalog import CatalogTool, count_trusted_declarations
 from interlock.cli import prompts
 from interlock.cli.context import CommandContext, User, command, is_interactive, open_database
 from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
-from interlock.cli.policy_in_force import current_source, load_source
+from interlock.cli.policy_in_force import declared_only_text, make_catalog
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
@@ -106,17 +104,6 @@ async def unpin(
         print_json(pin_json(gone))
     else:
         say(f"Unpinned {visible(gone.tool)}. From now on it is what its agents say.")
-
-
-def declared_only_text(many: int) -> str:
-    return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
-
-
-async def make_catalog(desk: CommandContext, agent: str = "") -> ToolCatalog:
-    """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
-    policy = load_source(await current_source(desk), desk.settings).policy
-    registered = RegisteredTools(desk.settings.actions, build_chat_components(desk.settings, desk.parts.store).toolbox)
-    return ToolCatalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)
 
 
 async def _pin_all(desk: CommandContext, agent: str, author: str, *, sure: bool) -> None:

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
-from interlock.demo.linear.kinds import ISSUE, format_time
+
+ISSUE = "linear_issue"
+TYPE_NAMES = {
+    ISSUE: "Issue",
+    "linear_comment": "Comment",
+    "linear_cycle": "Cycle",
+    "linear_label": "IssueLabel",
+    "linear_project": "Project",
+    "linear_project_status": "ProjectStatus",
+    "linear_state": "WorkflowState",
+    "linear_team": "Team",
+    "linear_user": "User",
+}
+KINDS = tuple(TYPE_NAMES)
+
+
+def format_time(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
+
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

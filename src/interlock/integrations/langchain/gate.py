@@ -21,7 +21,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.core.pause import Pause
+from interlock.core.run import Pause
 from interlock.integrations.langchain.interrupts import LOOK_AGAIN, Shape, parse_decision, read_mark
 from interlock.integrations.langchain.steps import (
     INBOX,

@@ -13,9 +13,8 @@ from mcp_types import INVALID_REQUEST, JSONRPCMessage, RequestId
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp_gate.call import ToolCallHandler
 from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
-from interlock.integrations.mcp_gate.frames import make_error
+from interlock.integrations.mcp_gate.frames import BadFrame, Rejections, make_error, read_frame_async
 from interlock.integrations.mcp_gate.http import PATH, HttpAccess, HttpGate
-from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, read_frame_async
 from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame
 from interlock.integrations.mcp_gate.tools import UpstreamOptions
 from interlock.sdk.agent import Agent

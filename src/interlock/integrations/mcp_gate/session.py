@@ -33,23 +33,21 @@ from interlock.integrations.mcp_gate.call import (
 from interlock.integrations.mcp_gate.frames import (
     GATE_ID_PREFIX,
     LOG_LEVEL,
+    METHODS,
+    NOTIFICATIONS,
     SUBSCRIPTION,
+    BadFrame,
     Object,
     Reply,
     is_modern,
+    is_proper_id,
     make_error,
     make_notification,
     make_request,
     make_result,
+    normalize_id,
     progress_token,
     read_meta,
-)
-from interlock.integrations.mcp_gate.inbound import (
-    METHODS,
-    NOTIFICATIONS,
-    BadFrame,
-    is_proper_id,
-    normalize_id,
     remember_id,
 )
 from interlock.integrations.mcp_gate.merge import MergedUpstreams, rename_request

@@ -9,7 +9,11 @@ from typing import Any
 
 from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCRequest
 
-from interlock.chat.mcp.definition import CheckSchema, claims_read_only, make_tool_spec
+from interlock.chat.mcp.definition import (
+    CheckSchema,
+    claims_read_only,
+    make_tool_spec,
+)
 from interlock.config.models import McpServerSettings
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest

@@ -16,10 +16,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import Notification
+from interlock.core.notify.delivery import Notification
 from interlock.core.notify.routing import ChannelCapabilities
-from interlock.notify import apprise_process
-from interlock.notify import message_text as words
+from interlock.notify import apprise_process, message_text
 from interlock.notify.apprise_process import AppriseJob
 from interlock.notify.channel import ChannelContext, DeliveryDelayed
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
@@ -68,7 +67,7 @@ class AppriseChannel:
         """Who took it is not told it again, while this process lasts; these services know no ids."""
         took = self._took.pop(message.id, frozenset())
         left = [url for url in self._urls if url not in took]
-        title, body = _line(words.title(message, MAX_LINE), MAX_TITLE), _body(message)
+        title, body = _line(message_text.title(message, MAX_LINE), MAX_TITLE), _body(message)
         answers = await _run_in_process(AppriseJob("tell", left, title, body, self._private))
         took |= {url for url, is_told in zip(left, answers, strict=True) if is_told}
         missing = len(self._urls) - len(took)
@@ -99,14 +98,14 @@ def _body(message: Notification) -> str:
     topic = message.topic
     lines = []
     if topic is not None:
-        lines = [words.status_sentence(topic), *words.warnings(topic)[:MOST_WARNINGS]]
+        lines = [message_text.status_sentence(topic), *message_text.warnings(topic)[:MOST_WARNINGS]]
         lines += [f"Result: {topic.result}"] if topic.result else []
     return "\n".join([*(_line(line, MAX_LINE) for line in lines), message.link])
 
 
 def _line(text: str, limit: int) -> str:
     """Some services take no more than 2,000 characters in all."""
-    return words.shorten(escape_markup(text), limit)
+    return message_text.shorten(escape_markup(text), limit)
 
 
 async def _run_in_process(job: AppriseJob) -> list[bool]:

@@ -10,7 +10,7 @@ import json
 from urllib.parse import quote, urlsplit
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify.channel import ChannelContext, text_setting
 from interlock.notify.http import HttpPoster

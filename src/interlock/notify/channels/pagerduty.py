@@ -10,9 +10,9 @@ import json
 from urllib.parse import urlsplit
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
-from interlock.notify import message_text as words
+from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, text_setting
 from interlock.notify.http import HttpPoster
 
@@ -72,27 +72,31 @@ class PagerDutyChannel:
     def _incident(self, message: Notification) -> str:
         """The same for every message about a call, so that there is one incident, whoever was told of it and why."""
         about = message.topic.approval.id if message.topic else message.id
-        return words.shorten(f"interlock/{message.workspace}/{about}", MAX_KEY)
+        return message_text.shorten(f"interlock/{message.workspace}/{about}", MAX_KEY)
 
     def _event(self, message: Notification) -> dict[str, object]:
         topic = message.topic
         priority = topic.approval.subject.priority if topic else "low"
         payload: dict[str, object] = {
-            "summary": words.title(message, MAX_SUMMARY),
+            "summary": message_text.title(message, MAX_SUMMARY),
             "source": self._source or "interlock",
             "severity": SEVERITIES[priority],
             "class": "approval",
         }
         event: dict[str, object] = {"payload": payload, "client": "Interlock", "client_url": message.link}
         if topic is not None:
-            payload |= {"component": words.shorten(topic.card.tool, MAX_NAME), "custom_details": _details(topic)}
+            payload |= {"component": message_text.shorten(topic.card.tool, MAX_NAME), "custom_details": _details(topic)}
             event["links"] = [{"href": message.link, "text": "Look at it and decide"}]
         return event
 
 
 def _details(topic: ApprovalView) -> dict[str, object]:
-    arguments = [f"{name}: {value}" for name, value in words.arguments(topic)]
-    details: dict[str, object] = {"call": words.status_sentence(topic), "risk": topic.card.risk, "arguments": arguments}
-    details |= dict(words.claims(topic))
-    warned = words.warnings(topic)[:MOST_WARNINGS]
+    arguments = [f"{name}: {value}" for name, value in message_text.arguments(topic)]
+    details: dict[str, object] = {
+        "call": message_text.status_sentence(topic),
+        "risk": topic.card.risk,
+        "arguments": arguments,
+    }
+    details |= dict(message_text.claims(topic))
+    warned = message_text.warnings(topic)[:MOST_WARNINGS]
     return {**details, "warnings": warned} if warned else details

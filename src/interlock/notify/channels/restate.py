@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from interlock.core.notify.message import Notification
+from interlock.core.notify.delivery import Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify.channel import ChannelContext, DeliveryRejected, text_setting
 from interlock.notify.http import HttpPoster

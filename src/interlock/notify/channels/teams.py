@@ -12,9 +12,9 @@ import json
 import re
 from collections.abc import Iterable
 
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
-from interlock.notify import message_text as words
+from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, text_setting
 from interlock.notify.http import HttpPoster
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
@@ -74,23 +74,26 @@ def _envelope(message: Notification, most: int) -> Element:
 
 
 def _title(message: Notification) -> Element:
-    line = _line((words.title(message, 500), {"weight": "Bolder", "size": "Medium"}))
+    line = _line((message_text.title(message, 500), {"weight": "Bolder", "size": "Medium"}))
     return {**line, "id": message.id}
 
 
 def _about(topic: ApprovalView, most: int) -> list[Element]:
     """When it has ended, what became of it is enough."""
-    standing = _line((words.shorten(words.status_sentence(topic), 600), {}))
+    standing = _line((message_text.shorten(message_text.status_sentence(topic), 600), {}))
     if not topic.is_open:
-        result = [_line((words.shorten(topic.result, 300), {"isSubtle": True}))] if topic.result else []
+        result = [_line((message_text.shorten(topic.result, 300), {"isSubtle": True}))] if topic.result else []
         return [standing, *result]
     facts = [*topic.card.facts, ("risk", topic.card.risk)]
     return [
         standing,
-        *(_line((words.shorten(warning, 300), {"color": "Attention"})) for warning in words.warnings(topic)[:most]),
-        *(_pair(name, words.shorten(value, 100), {"isSubtle": True}) for name, value in facts),
-        *(_pair(name, value, {"fontType": "Monospace"}) for name, value in words.arguments(topic, most)),
-        *(_pair(name, value, {"isSubtle": True}) for name, value in words.claims(topic)),
+        *(
+            _line((message_text.shorten(warning, 300), {"color": "Attention"}))
+            for warning in message_text.warnings(topic)[:most]
+        ),
+        *(_pair(name, message_text.shorten(value, 100), {"isSubtle": True}) for name, value in facts),
+        *(_pair(name, value, {"fontType": "Monospace"}) for name, value in message_text.arguments(topic, most)),
+        *(_pair(name, value, {"isSubtle": True}) for name, value in message_text.claims(topic)),
     ]
 
 

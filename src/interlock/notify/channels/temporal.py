@@ -26,7 +26,7 @@ from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected, DeliveryUnknown, text_setting
 

@@ -31,9 +31,9 @@ from interlock.core.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from interlock.core.notify.message import ApprovalView, Notification
+from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
-from interlock.notify import message_text as words
+from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, InboundPort, InboundRequest, InboundResponse, text_setting
 from interlock.notify.http import HttpPoster
 from interlock.runtime.durations import rfc3339
@@ -112,7 +112,7 @@ class WebhookChannel:
             case None if message.purpose == "group":
                 return {**data, "count": message.count}
             case None:
-                return {**data, "sentence": words.title(message)}
+                return {**data, "sentence": message_text.title(message)}
             case topic:
                 more = _card_details(topic.card) if self._full else {}
                 return {**data, **_approval_summary(topic), **more}
@@ -139,7 +139,7 @@ def _approval_summary(topic: ApprovalView) -> dict[str, object]:
         "tool": visible(subject.tool),
         "status": topic.status,
         "args_sha256": approval.args_sha256,
-        "sentence": words.shorten(topic.card.sentence, MAX_VALUE),
+        "sentence": message_text.shorten(topic.card.sentence, MAX_VALUE),
         "priority": subject.priority,
         "agent": visible(subject.agent),
         "requester": visible(subject.requester),
@@ -153,7 +153,10 @@ def _card_details(card: Card) -> dict[str, object]:
     fields: list[dict[str, object]] = []
     room = MAX_FULL
     for field in card.fields[:MOST_FIELDS]:
-        name, value = words.shorten(visible(field.pointer), MAX_VALUE), words.shorten(field.text, MAX_VALUE)
+        name, value = (
+            message_text.shorten(visible(field.pointer), MAX_VALUE),
+            message_text.shorten(field.text, MAX_VALUE),
+        )
         room -= len(name) + len(value)
         if room < 0:
             break
@@ -168,7 +171,7 @@ def _card_details(card: Card) -> dict[str, object]:
         "fields": fields,
         "fields_left": len(card.fields) - len(fields),
         "findings": findings,
-        **{name: words.shorten(text, MAX_VALUE) for name, text in claims.items() if text},
+        **{name: message_text.shorten(text, MAX_VALUE) for name, text in claims.items() if text},
     }
 
 

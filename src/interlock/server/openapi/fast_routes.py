@@ -12,6 +12,7 @@ from interlock.server import models
 from interlock.server.dependencies import RouteDocs, document_route
 from interlock.server.proposals import ProposalBody
 from interlock.server.router import FastRoute, StreamRoute
+from interlock.server.routes.approvals import DecisionBody
 from interlock.server.routes.calls import (
     MAX_WAIT,
     AbandonCallBody,
@@ -21,7 +22,6 @@ from interlock.server.routes.calls import (
     StartCallBody,
 )
 from interlock.server.routes.chat import ChatMessageBody
-from interlock.server.routes.decisions import DecisionBody
 from interlock.server.routes.pauses import (
     ClaimPausesBody,
     CompletePauseBody,

@@ -15,8 +15,7 @@ from interlock.app import ledger_file
 from interlock.app.checkpoint_signing import load_signer
 from interlock.core.call import MAX_NAME
 from interlock.core.identity import ADMIN
-from interlock.core.ledger.chain import Entry, Head
-from interlock.core.ledger.checkpoint import SignedHead, sign
+from interlock.core.ledger.chain import Entry, Head, SignedHead, sign
 from interlock.core.ports import EntryFilter
 from interlock.presenters.approval import entry_json
 from interlock.runtime.durations import parse_time

@@ -17,9 +17,8 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.json_schema import check_schema_size
+from interlock.runtime.json_schema import MAX_SCHEMA, check_schema_size
 from interlock.runtime.offload import offload
-from interlock.runtime.schema_cost import MAX_SCHEMA
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, encode_json, idempotency_key, json_response
 from interlock.server.proposals import (
     ProposalBody,

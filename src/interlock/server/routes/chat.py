@@ -14,7 +14,7 @@ from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import MAX_TEXT, Thread
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.server.auth import Auth
-from interlock.server.context import approval_response
+from interlock.server.dependencies import approval_response
 from interlock.server.http import Header, HttpRequest, Receive, RequestBody, Send, encode_json, idempotency_key
 from interlock.server.idempotency import REPLAYED_HEADER, IdempotencyMismatch, idempotency_slot, request_digest
 from interlock.server.state import ServerState

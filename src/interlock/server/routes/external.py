@@ -24,11 +24,11 @@ from interlock.core.policy.claims import FillTerms
 from interlock.core.policy.policy import Ask
 from interlock.presenters.approval import shown_args
 from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
-from interlock.server.context import ContextDep
 from interlock.server.dependencies import (
     AGENTS,
     ALL_ROLES,
     DECIDERS,
+    ContextDep,
     PrincipalDep,
     StateDep,
     documented_responses,

@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from interlock.accounts import codes
+from interlock.accounts import passwords as codes
 from interlock.app.inbox import ApprovalDetails
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooManyRequests
 from interlock.core.rate_limit import AttemptLimiter
-from interlock.notify import message_text as words
+from interlock.notify import message_text
 from interlock.notify.channel import SignInCodeChannel
 from interlock.notify.service import LinkToken
 from interlock.presenters.approval import approval_json
@@ -125,7 +125,7 @@ def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
                 "pointer": field.pointer,
                 "name": field.name,
                 "type": field.type,
-                "text": words.shorten(field.text, words.MAX_VALUE),
+                "text": message_text.shorten(field.text, message_text.MAX_VALUE),
                 "length": field.length,
                 "sha256": "",
                 "findings": field.findings,

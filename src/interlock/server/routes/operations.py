@@ -7,7 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 
+from interlock import __version__
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 from interlock.server.metrics import MetricsExporter
@@ -55,3 +57,25 @@ async def metrics(caller: PrincipalDep, every: Annotated[MetricsExporter, Depend
 
 class NotReady(Error):
     code, status = "not_ready", 503
+
+
+class About(BaseModel):
+    """`retention` is how long contents are kept after the end; `provider` whether people may come by OpenID Connect."""
+
+    version: str
+    database: str
+    retention: str
+    provider: bool
+    workspace: str
+
+
+@router.get("/api/about", responses=documented_errors(), **require_roles(VIEWERS))
+async def about(site: StateDep, who: PrincipalDep) -> About:
+    """Which version runs, and on what."""
+    return About(
+        version=__version__,
+        database="PostgreSQL" if site.settings.storage.url.startswith("postgres") else "SQLite",
+        retention=site.settings.storage.kept,
+        provider=site.settings.server.oidc is not None,
+        workspace=who.workspace,
+    )

@@ -18,7 +18,7 @@ from pydantic import Field
 from interlock.core.call import MAX_NAME
 from interlock.core.canonical import plain_json
 from interlock.core.errors import InvalidRequest
-from interlock.core.pause import MAX_BODY, MAX_RUN_ID, Pause, check_pause
+from interlock.core.run import MAX_BODY, MAX_RUN_ID, Pause, check_pause
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, json_response

@@ -16,7 +16,7 @@ from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
 from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.ports import PolicyVersion
 from interlock.policy.diff import defaults_fields, diff_policies
-from interlock.policy.own_file import StalePolicy
+from interlock.policy.file import StalePolicy
 from interlock.policy.rehearsal import run_rehearsal
 from interlock.presenters.policy import difference_json, explanation_json, policy_version_json, rehearsal_json
 from interlock.runtime.durations import parse_duration

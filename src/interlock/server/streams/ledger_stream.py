@@ -13,13 +13,14 @@ from interlock.core.errors import Error, Forbidden, StoreUnavailable, TooManyReq
 from interlock.core.identity import Principal
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
-from interlock.server.http import Header, HttpRequest, Receive, Send, error_response
-from interlock.server.router import SECURITY_HEADERS
+from interlock.server.http import SECURITY_HEADERS, Header, HttpRequest, Receive, Send, error_response
 from interlock.server.state import ServerState
 from interlock.server.streams.sse import (
     MAX_BUFFER_BYTES,
+    STALL_TIMEOUT,
     EventBuffer,
     EventFilter,
+    LedgerSubscriber,
     SseChunk,
     SseEvent,
     body_message,
@@ -31,7 +32,6 @@ from interlock.server.streams.sse import (
     reset_frame,
     to_sse_event,
 )
-from interlock.server.streams.subscriber import STALL_TIMEOUT, LedgerSubscriber
 from interlock.storage.store import ENTRIES_PER_READ
 
 TICK = 1.0  # seconds

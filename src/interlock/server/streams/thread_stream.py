@@ -16,8 +16,14 @@ from interlock.server.auth import Auth
 from interlock.server.http import Header, HttpRequest, Receive, Send
 from interlock.server.state import ServerState
 from interlock.server.streams.ledger_stream import SSE_HEADERS
-from interlock.server.streams.sse import RETRY_MILLISECONDS, body_message
-from interlock.server.streams.subscriber import STALL_TIMEOUT, make_abort, release_request_data, run_eagerly
+from interlock.server.streams.sse import (
+    RETRY_MILLISECONDS,
+    STALL_TIMEOUT,
+    body_message,
+    make_abort,
+    release_request_data,
+    run_eagerly,
+)
 
 MAX_STREAMS = 10_000  # in one process
 TICK = 1.0  # seconds

@@ -1,4 +1,7 @@
-"""What one transaction does, whatever the database: steps run against rows, and their changes are written as sets."""
+"""What one transaction does, whatever the database: steps run against rows, and their changes are written as sets.
+
+It is long because the order of writes is part of the transaction.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,6 @@ from interlock.core.search import search_document
 from interlock.storage.engine import rows
 from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, intern_terms
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.write_order import COMPARE_AND_SET_WRITES, WRITE_ORDER
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
 DUE_THREADS_TOPIC = "threads"  # what those wait for, in no workspace, who advance threads
@@ -458,3 +460,85 @@ def _merge_payloads(old: Payload, new: Payload | None) -> Payload:
     if new.args is not None:
         return merged._replace(shown=new.shown)  # an edit replaces both, and "nothing secret" is None
     return merged
+
+
+# The order of the sets in a transaction: rows before what is updated or erased in them, the head last.
+WRITE_NAMES = (
+    "insert_workspace",
+    "insert_terms",
+    "insert_spec",
+    "insert_tool",
+    "insert_approval",
+    "insert_payload",
+    "advance_approval",
+    "update_approval",
+    "erase_approval",
+    "snooze_approval",
+    "edit_payload",
+    "end_payload",
+    "erase_payload",
+    "step_back",  # locks the mark before any document, as whoever indexes does: else both could wait for each other
+    "insert_doc",
+    "change_doc",
+    "erase_doc",  # after the others: of what one batch says about an approval, this counts
+    "write_grant",
+    "write_run",
+    "write_thread",
+    "wake_thread",  # what woke a thread in this batch counts, whatever became of the thread in it
+    "ready_thread",
+    "erase_lines",
+    "insert_line",
+    "write_draft",
+    "drop_draft",
+    "write_freeze",
+    "insert_key_agent",
+    "insert_policy",
+    "write_agent",
+    "write_pin",
+    "drop_pin",
+    "write_user",
+    "write_password",
+    "write_subject",
+    "erase_user",
+    "insert_key",
+    "revoke_key",
+    "expire_key",
+    "touch_key",
+    "erase_keys",
+    "insert_session",
+    "end_session",
+    "insert_link",
+    "spend_link",
+    "claim_answer",
+    "take_answer",
+    "keep_answer",
+    "drop_answer",
+    "hide_answers",
+    "forget_answer",
+    "write_record",
+    "delete_record",
+    "insert_applied",
+    "forget_applied",
+    "insert_passage",
+    "write_document",
+    "delete_document",
+    "delete_passage",
+    "write_delivery",
+    "drop_delivery",
+    "write_pause",
+    "hold_pause",
+    "drop_pause",
+    "write_identity",
+    "drop_identity",
+    "write_switch",
+    "drop_switch",
+    "write_reads",
+    "insert_event",
+    "insert_content",
+    "erase_content",
+    "write_mark",
+    "write_tally",
+    "write_head",
+)
+WRITE_ORDER = {name: place for place, name in enumerate(WRITE_NAMES)}
+COMPARE_AND_SET_WRITES = frozenset({"update_approval", "advance_approval", "erase_approval"})

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.core.ports import Clock
 from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.postgres.pipeline import Pipeline
 
@@ -193,3 +194,42 @@ def _error_reason(error: psycopg.Error) -> str:
     """The first line of what the server said; the rest is about places in statements."""
     text = error.diag.message_primary or str(error).strip()
     return re.sub(r"\s+", " ", text.splitlines()[0] if text else type(error).__name__).rstrip(".")
+
+
+class AdjustableClock(Protocol):
+    def __call__(self) -> int: ...
+
+    def past(self) -> int:
+        """A time that the server has surely reached."""
+
+    def set(self, now: int) -> None: ...
+
+
+class ServerClock:
+    def __init__(self) -> None:
+        self._ahead = 0.0  # of this process's own ticking, in milliseconds
+
+    def __call__(self) -> int:
+        return int(time.monotonic() * 1000 + self._ahead)
+
+    def past(self) -> int:
+        return self() - 1
+
+    def set(self, now: int) -> None:
+        self._ahead = now - time.monotonic() * 1000
+
+
+class InjectedClock:
+    """For tests, which set the server's clock to their own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __call__(self) -> int:
+        return self._clock()
+
+    def past(self) -> int:
+        return self._clock()
+
+    def set(self, now: int) -> None:
+        """It is what it is."""

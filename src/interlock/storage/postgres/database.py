@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
+from psycopg import Connection
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
+from interlock.core.search import SearchTerms
 from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as
 from interlock.storage.engine.cache import Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
-from interlock.storage.engine.queries import load_queries
+from interlock.storage.engine.queries import Sql, load_queries
 from interlock.storage.engine.read_counts import ReadCounter
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.watch import WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, ChangedIds, Outage, Writer
-from interlock.storage.postgres.batch_session import Statements
-from interlock.storage.postgres.batches import BatchRunner
-from interlock.storage.postgres.bulk import placeholders
-from interlock.storage.postgres.clock import AdjustableClock, InjectedClock, ServerClock
+from interlock.storage.migrate import Migration, load_migrations, missing_migrations
+from interlock.storage.postgres.batches import BatchRunner, Statements
 from interlock.storage.postgres.connection import (
+    AdjustableClock,
+    InjectedClock,
     PostgresConnection,
+    ServerClock,
     complete_conninfo,
     is_outage,
     to_store_error,
     translate_errors,
 )
-from interlock.storage.postgres.migrate import column_types, migrate, pending_migrations
 from interlock.storage.postgres.notifications import Listener, Notifier
+from interlock.storage.postgres.pipeline import ColumnTypes, array_literal, placeholders
 from interlock.storage.postgres.read_pool import ReadPool
-from interlock.storage.postgres.search import TsvectorIndex
-from interlock.storage.tables.search import FullTextIndex
+from interlock.storage.tables.search import MARK, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
 
 WRITER_SETTINGS = {
     "lock_timeout": "10s",
@@ -237,3 +239,142 @@ class PostgresDatabase:
                     self._writer.submit_sync(EMPTY_ITEM)
                 except StoreUnavailable:
                     continue  # the counts were given back and go with the next batch
+
+
+SCAN_LIMITS = (1_000, 32_768)
+
+
+class TsvectorIndex:
+    """PostgreSQL. Its index gives no order, so what many documents have is found quicker by looking at the newest."""
+
+    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
+        return SCAN_LIMITS
+
+    def has(self, wanted: SearchTerms) -> Sql:
+        return "d.found @@ ?::tsquery", [self._expression(wanted)]
+
+    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
+        """`offset 0` keeps the planner from walking through a million documents for the sake of the order."""
+        text = (
+            "select d.doc, d.id from ("  # noqa: S608  a whole number
+            "select doc, id from docs where workspace = ? and found @@ ?::tsquery offset 0"
+            f") d where d.doc > ? and d.doc < ? order by d.doc desc limit {limit:d}"
+        )
+        return text, [span.workspace, self._expression(wanted), span.above, span.below]
+
+    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
+        text = f"select id from docs where workspace = ? and found @@ ?::tsquery limit {limit:d}"  # noqa: S608  a number
+        return text, [workspace, self._expression(wanted)]
+
+    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
+        """Beside the writer: an index of words takes its time, and the head of the ledger must not be locked so long.
+
+        The row of the mark is the lock. Erasing moves it too, so words that were read before are not written after.
+        """
+        values = [lot.workspace, MARK, lot.new, lot.old, lot.workspace, *_columns(lot.added)]
+        return bool(await place.fetch_text(_WRITE_DOCS, [*values, *_columns(lot.changed), lot.workspace]))
+
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """Its rank does not know which words are rare, so those come first that have the most of them."""
+        queries = [f"'{word}'" for word in words]
+        has = " + ".join(["(p.found @@ to_tsquery('english', ?))::int"] * len(queries))
+        text = (
+            "select p.path, p.start, p.words from passages p "  # noqa: S608  our own words, and a whole number
+            "join documents d on d.workspace = p.workspace and d.path = p.path and d.version = p.version "
+            "where p.workspace = ? and p.found @@ to_tsquery('english', ?) "
+            f"order by {has} desc, ts_rank_cd(p.found, to_tsquery('english', ?)) desc, p.doc limit {limit:d}"
+        )
+        either = " | ".join(queries)
+        return text, [workspace, either, *queries, either]
+
+    async def purge(self, place: SearchDatabase) -> None:
+        """The server does it, when it vacuums."""
+
+    def _expression(self, wanted: SearchTerms) -> str:
+        """No word holds an apostrophe or a backslash, so nothing that people type is taken for an operator."""
+        parts = [f"'{word}'" for word in wanted.words]
+        if wanted.either:
+            parts.append("(" + " | ".join([f"'{word}'" for word in wanted.either]) + ")")
+        if wanted.beginning:
+            parts.append(f"'{wanted.beginning}':*")
+        return " & ".join(parts)
+
+
+def _columns(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    return [array_literal([pair[place] for pair in pairs]) for place in (0, 1)]
+
+
+_WRITE_DOCS = """
+with moved as (
+    insert into marks (workspace, name, seq) values (?, ?, ?)
+    on conflict (workspace, name) do update set seq = excluded.seq where marks.seq = ?
+    returning 1
+), added as (
+    insert into docs (workspace, id, words)
+    select ?, v.id, v.words
+    from moved cross join unnest(?::text[], ?::text[]) with ordinality as v(id, words, n) order by v.n
+    on conflict do nothing
+), changed as (
+    update docs d set words = v.words
+    from moved cross join unnest(?::text[], ?::text[]) as v(id, words) where d.workspace = ? and d.id = v.id
+)
+select 1 from moved
+"""
+
+
+ADVISORY_LOCK = 0x494C4F4B  # "ILOK"
+_CREATE_TABLE = (
+    "create table if not exists migrations (number integer primary key, name text not null, "
+    "sha256 text not null, applied_at bigint not null, since integer not null)"
+)
+# One statement, one snapshot: a migration that commits meanwhile is seen whole or not at all.
+_COUNT_TABLES = (
+    "select coalesce(bool_or(tablename = 'migrations'), false), count(*) "
+    "from pg_catalog.pg_tables where schemaname = current_schema()"
+)
+
+
+def migrate(connection: Connection[Any]) -> list[str]:
+    """Whole or not at all: killed half-way, it has changed nothing. A second one waits, and finds nothing to do."""
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
+        connection.execute("set local lock_timeout = '10s'")  # waiting for a long reader must not hold up everybody
+        connection.execute("set local statement_timeout = 0")  # an index on a large table takes its time
+        _is_ours(connection)
+        connection.execute(_CREATE_TABLE)
+        applied = connection.execute("select number, sha256, since from migrations").fetchall()
+        return [_apply(connection, migration) for migration in missing_migrations(applied, load_migrations("postgres"))]
+
+
+def pending_migrations(connection: Connection[Any]) -> str:
+    """Empty when there is nothing to do, `all` for a database that is empty, else the names of what is missing."""
+    if not _is_ours(connection):
+        return "all"
+    applied = connection.execute("select number, sha256, since from migrations").fetchall()
+    return ", ".join(each.name for each in missing_migrations(applied, load_migrations("postgres")))
+
+
+def column_types(connection: Connection[Any]) -> ColumnTypes:
+    found = connection.execute(
+        "select table_name, column_name, data_type from information_schema.columns "
+        "where table_schema = current_schema()"
+    ).fetchall()
+    return {(table, column): kind for table, column, kind in found}
+
+
+def _is_ours(connection: Connection[Any]) -> bool:
+    """False when it is empty. Tables of others would be hidden, or worse, met under the same names."""
+    ours, tables = connection.execute(_COUNT_TABLES).fetchall()[0]
+    if tables and not ours:
+        raise Misconfigured(
+            "This database holds the tables of another program. Give Interlock a database of its own, or a schema: "
+            "postgresql://…/database?options=-csearch_path%3Dinterlock"
+        )
+    return bool(ours)
+
+
+def _apply(connection: Connection[Any], migration: Migration) -> str:
+    connection.execute(migration.text.encode(), prepare=False)  # several statements at once
+    now = connection.execute("select interlock_now()").fetchall()[0][0]
+    connection.execute("insert into migrations values (%s, %s, %s, %s, %s)", migration.record(now))
+    return migration.name

@@ -6,15 +6,18 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.core.ledger.chain import Head
 from interlock.core.ports import Clock
 from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as, with_fault_points
 from interlock.storage.engine.cache import BatchCache, Interned
@@ -25,7 +28,7 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import LostRace, Transaction
 from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, Writer, run_item
-from interlock.storage.migrate import migrate_sqlite
+from interlock.storage.migrate import APPLICATION_ID, migrate_sqlite
 from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
 POLL_INTERVAL = 0.004  # seconds between looks for other processes' commits, while somebody waits
@@ -425,3 +428,64 @@ def to_store_error(error: sqlite3.Error, name: str) -> StoreUnavailable:
         if mark in text:
             return StoreUnavailable(sentence.format(name=name))
     return StoreUnavailable(f"The database {name} answered: {error}.")
+
+
+PAGES_PER_STEP = 2_000  # copied between two looks at whether to go on
+BackupProgress = Callable[[int, int], object]  # pages done, and all of them; what it raises ends the copying
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFile:
+    """`heads` are the ends of its ledgers."""
+
+    path: Path
+    size: int
+    heads: tuple[Head, ...]
+
+
+def make_backup(source: Path, target: Path, told: BackupProgress) -> BackupFile:
+    """The target appears whole, checked and on disk, or not at all."""
+    target = target.absolute()
+    if target.exists():
+        raise InvalidRequest(f"{target} is there already, and a backup is never overwritten. Choose another name.")
+    if not target.parent.is_dir():
+        raise InvalidRequest(f"The folder {target.parent} does not exist. Create it first.")
+    handle, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)  # mode 0600
+    os.close(handle)
+    part = Path(name)
+    try:
+        heads = _copy_pages(source, part, told)
+        _sync(part)
+        part.rename(target)
+        _sync(target.parent)
+    finally:
+        for leftover in (part, Path(f"{part}-journal")):
+            leftover.unlink(missing_ok=True)
+    return BackupFile(target, target.stat().st_size, heads)
+
+
+def _copy_pages(source: Path, part: Path, told: BackupProgress) -> tuple[Head, ...]:
+    with translate_errors(source), closing(connect(source)) as origin:
+        origin.execute("begin")  # one moment of the database; else every write of others would start the copying over
+        if origin.execute("pragma application_id").fetchall()[0][0] != APPLICATION_ID:
+            raise Misconfigured(f"{source} is not a database of Interlock. Name the right one with --database.")
+        origin.execute("select count(*) from heads").fetchall()
+        with translate_errors(part), closing(sqlite3.connect(part, isolation_level=None)) as made:
+            origin.backup(made, pages=PAGES_PER_STEP, progress=lambda _, left, total: told(total - left, total))
+            made.execute("pragma journal_mode = delete")  # one file; the store turns its log on when it opens it
+            found = made.execute("pragma quick_check").fetchall()
+            if found != [("ok",)]:
+                raise StoreUnavailable(
+                    f"{source} is damaged: {found[0][0]}. No backup was made; keep the last good one."
+                )
+            rows = made.execute("select workspace, seq, link, at from heads order by workspace").fetchall()
+    return tuple(Head(*row) for row in rows)
+
+
+def _sync(path: Path) -> None:
+    """On disk, name and content, before anybody is told that there is a backup."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

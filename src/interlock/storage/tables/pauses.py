@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from interlock.core.errors import Conflict, LeaseLost
-from interlock.core.pause import Pause, next_fence, retry_delay
 from interlock.core.ports import IsRunnerDead
+from interlock.core.run import Pause, next_fence, retry_delay
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.core.card import CardField, Finding, visible
-from interlock.core.notify.message import ApprovalView, Notification
-from interlock.notify import message_text as words
+from interlock.core.notify.delivery import ApprovalView, Notification
+from interlock.notify import message_text
 
 Json = dict[str, Any]
 MAX_BLOCKS = 50
@@ -41,7 +41,7 @@ def render_message(message: Notification, *, interactive: bool) -> Json:
     if message.purpose == "remind":
         message = replace(message, purpose="changed")
     return {
-        "text": escape_and_cut(words.title(message, 400), 2_000),
+        "text": escape_and_cut(message_text.title(message, 400), 2_000),
         "blocks": _blocks(message, interactive=interactive),
     }
 
@@ -49,10 +49,10 @@ def render_message(message: Notification, *, interactive: bool) -> Json:
 def render_reminder(message: Notification) -> Json:
     """A reply below the message."""
     topic = message.topic
-    asked = words.approvers_sentence(topic.approval) if topic else ""
+    asked = message_text.approvers_sentence(topic.approval) if topic else ""
     return {
-        "text": escape_and_cut(words.title(message, 400), 2_000),
-        "blocks": [text_block(words.title(message, 400)), note_block(asked), link_block(message)],
+        "text": escape_and_cut(message_text.title(message, 400), 2_000),
+        "blocks": [text_block(message_text.title(message, 400)), note_block(asked), link_block(message)],
     }
 
 
@@ -81,7 +81,7 @@ def escape(text: str) -> str:
 def escape_and_cut(text: str, limit: int) -> str:
     """A text that is made visible already, escaped and within the limit, which counts what is sent."""
     for size in (limit, limit // 2, limit // 5):
-        cut = escape(words.shorten(text, size))
+        cut = escape(message_text.shorten(text, size))
         if len(cut) <= limit:
             return cut
     return cut[:limit]
@@ -123,11 +123,11 @@ def markup_block(text: str) -> Json:
 def _blocks(message: Notification, *, interactive: bool) -> list[Json]:
     topic = message.topic
     if topic is None:
-        return [text_block(words.title(message, 400)), link_block(message)]
-    blocks = _head(topic, words.title(message, 120))
+        return [text_block(message_text.title(message, 400)), link_block(message)]
+    blocks = _head(topic, message_text.title(message, 120))
     blocks += _fit_blocks(_details(topic), *_space_left(blocks))
-    blocks += [note_block(words.status_sentence(topic))]
-    blocks += [note_block(words.shorten(topic.result, MAX_QUOTE))] if topic.result else []
+    blocks += [note_block(message_text.status_sentence(topic))]
+    blocks += [note_block(message_text.shorten(topic.result, MAX_QUOTE))] if topic.result else []
     if topic.is_open and message.purpose != "expired":
         blocks += [_deadline(topic)]
         if interactive:
@@ -136,7 +136,7 @@ def _blocks(message: Notification, *, interactive: bool) -> list[Json]:
 
 
 def _head(topic: ApprovalView, title: str) -> list[Json]:
-    text = {"type": "plain_text", "text": escape_and_cut(words.shorten(title, 120), MAX_HEADER), "emoji": False}
+    text = {"type": "plain_text", "text": escape_and_cut(message_text.shorten(title, 120), MAX_HEADER), "emoji": False}
     more = [text_block(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
     return [{"type": "header", "text": text}, *more, _facts(topic)]
 
@@ -163,13 +163,15 @@ def _details(topic: ApprovalView) -> Iterator[list[Json]]:
     told = {each.pointer for each in fields[:MAX_FIELDS]}
     yield from ([_finding_block(each)] for each in card.findings if each.pointer not in told)
     if card.preview:
-        yield [markup_block(f"*What would happen*\n```{escape_code(words.shorten(card.preview, MAX_PREVIEW))}```")]
-    for name, said in words.claims(topic, MAX_PREVIEW):
+        yield [
+            markup_block(f"*What would happen*\n```{escape_code(message_text.shorten(card.preview, MAX_PREVIEW))}```")
+        ]
+    for name, said in message_text.claims(topic, MAX_PREVIEW):
         yield [markup_block(f"*{name}*\n```{escape_code(said)}```")]
     if card.agent_says:
         yield [
             markup_block(
-                f"*The agent says, unverified*\n```{escape_code(words.shorten(card.agent_says, MAX_QUOTE))}```"
+                f"*The agent says, unverified*\n```{escape_code(message_text.shorten(card.agent_says, MAX_QUOTE))}```"
             )
         ]
 
@@ -188,7 +190,7 @@ def _is_uncut(field: CardField) -> bool:
     limit = MAX_SHORT_VALUE if len(field.text) <= INLINE else MAX_LONG_VALUE
     name = visible(field.pointer.removeprefix("/"))
     whole_name = len(name) <= MAX_NAME and len(escape_code(name, UNCUT)) <= MAX_LONG_NAME
-    return whole_name and len(field.text) <= words.MAX_VALUE and len(escape_code(field.text, UNCUT)) <= limit
+    return whole_name and len(field.text) <= message_text.MAX_VALUE and len(escape_code(field.text, UNCUT)) <= limit
 
 
 def _arguments(fields: Sequence[CardField], findings: Sequence[Finding]) -> Iterator[list[Json]]:
@@ -218,13 +220,13 @@ def _sign(finding: Finding) -> str:
 
 
 def _argument(field: CardField) -> str:
-    value = words.shorten(field.text, words.MAX_VALUE)
+    value = message_text.shorten(field.text, message_text.MAX_VALUE)
     cut = f"\n_{field.length:,} characters; all of it is on the page_" if value != field.text else ""
     return f"`{_name(field)}`\n```{escape_code(value or _members(field), MAX_LONG_VALUE)}```{cut}"
 
 
 def _name(field: CardField) -> str:
-    return escape_code(words.shorten(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
+    return escape_code(message_text.shorten(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
 
 
 def _members(field: CardField) -> str:
@@ -256,7 +258,7 @@ def _size(blocks: list[Json]) -> int:
 def _deadline(topic: ApprovalView) -> Json:
     """In the reader's own time, which Slack works out."""
     at = topic.approval.expires_at
-    date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{words.utc_time(at)}>"
+    date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{message_text.utc_time(at)}>"
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
 
 

@@ -33,9 +33,16 @@ from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.presenters.approval import shown_args
 from interlock.server.auth import Auth
-from interlock.server.context import ContextDep
-from interlock.server.dependencies import DECIDERS, RouteDocs, documented_responses, require_roles, to_starlette
+from interlock.server.dependencies import (
+    DECIDERS,
+    ContextDep,
+    RouteDocs,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
 from interlock.server.http import (
+    SECURITY_HEADERS,
     HttpRequest,
     HttpResponse,
     JsonList,
@@ -47,14 +54,14 @@ from interlock.server.http import (
     send_response,
 )
 from interlock.server.idempotency import IdempotencyMismatch, idempotency_slot
-from interlock.server.protocols.ag_ui.thread import (
+from interlock.server.protocols.ag_ui.codec import (
     AgUiContext,
     ClientRun,
     has_reply,
     includes_requests,
     parse_interrupt_id,
 )
-from interlock.server.router import SECURITY_HEADERS, StreamRoute
+from interlock.server.router import StreamRoute
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadSubscribers
 from interlock.storage.tables.idempotency import IdempotencyKey

@@ -31,8 +31,8 @@ from interlock.chat.stream import Position, StreamCursor, StreamEvent, advance_c
 from interlock.core.approval.approval import Approval
 from interlock.core.chat.thread import ThreadEntry
 from interlock.presenters.approval import approval_json
-from interlock.server.protocols.ag_ui import codec as ag_ui_shapes
-from interlock.server.protocols.ag_ui.thread import AgUiContext, ClientRun, includes_requests
+from interlock.server.protocols.ag_ui import codec
+from interlock.server.protocols.ag_ui.codec import AgUiContext, ClientRun, includes_requests
 from interlock.server.streams.thread_stream import ToolRequestRedactor
 
 VERSION = "1.0"  # of the protocol
@@ -70,7 +70,7 @@ class AgUiRun:
         self._opening = known if opening else None
         self._follower = room.site.assistant.follower(room.thread, self.position)
         self._begun = False
-        self._calls = ag_ui_shapes.call_ids_by_name(known)
+        self._calls = codec.call_ids_by_name(known)
         self._words: tuple[int, str] | None = None  # what is being said: behind which line, and the message's id
         self._parent = (0, "")  # the message that calls belong to, by the line of the reply
         self._cards: Sequence[Approval] = ()
@@ -121,7 +121,7 @@ class AgUiRun:
             case "delta" if data.get("reset"):  # there is no other way to take words back
                 return [
                     *self._silence(),
-                    *await self._snapshots(await self._room.lines(ag_ui_shapes.fills_snapshot, line)),
+                    *await self._snapshots(await self._room.lines(codec.fills_snapshot, line)),
                 ]
             case "delta":
                 return list(self._speak(line, data["content"]))
@@ -134,7 +134,7 @@ class AgUiRun:
             case "interrupt":
                 cards = [card.id for card in self._cards]
                 lines = await self._room.lines(
-                    lambda found: ag_ui_shapes.fills_snapshot(found) and includes_requests(found, cards)
+                    lambda found: codec.fills_snapshot(found) and includes_requests(found, cards)
                 )
                 outcome = RunFinishedInterruptOutcome(interrupts=await self._interrupts(lines))
                 return [*self._silence(), *await self._snapshots(lines), self._finished(outcome)]
@@ -167,8 +167,8 @@ class AgUiRun:
         if self._parent[0] != line:
             self._parent = line, self._words[1] if self._words else f"{self._names.run}:{line}-calls"
         [reply] = await room.site.store.threads.lines(room.thread.workspace, room.thread.id, line - 1, line + 1)
-        self._calls |= ag_ui_shapes.call_ids_by_name([reply])
-        calls = ag_ui_shapes.reply_tool_calls(reply, await self._wishes())
+        self._calls |= codec.call_ids_by_name([reply])
+        calls = codec.reply_tool_calls(reply, await self._wishes())
         call = next(each for each in calls if each.id == self._calls[name])
         return [
             *self._silence(),
@@ -184,7 +184,7 @@ class AgUiRun:
         return ToolCallResultEvent(
             message_id=f"{self._names.run}:{name}-result",
             tool_call_id=name,
-            content=ag_ui_shapes.result_text(call["result"]),
+            content=codec.result_text(call["result"]),
             role="tool",
             metadata={"status": call["status"]},
         )
@@ -196,26 +196,26 @@ class AgUiRun:
         waiting = [card.id for card in self._cards]
         ours = {"thread": thread.id, "agent": thread.agent, "status": thread.status, "approvals": waiting}
         given = self._names.state if isinstance(self._names.state, dict) else {}
-        messages = ag_ui_shapes.newest_messages(await self._messages(lines))
+        messages = codec.newest_messages(await self._messages(lines))
         return [StateSnapshotEvent(snapshot={**given, "interlock": ours}), MessagesSnapshotEvent(messages=messages)]
 
     async def _shortened(self) -> list[BaseEvent]:
         """Of a long thread the client is told to drop the beginning, or it could not post its next message."""
-        messages = await self._messages(await self._room.lines(ag_ui_shapes.fills_snapshot))
-        kept = ag_ui_shapes.newest_messages(messages)
+        messages = await self._messages(await self._room.lines(codec.fills_snapshot))
+        kept = codec.newest_messages(messages)
         return [MessagesSnapshotEvent(messages=kept)] if len(kept) < len(messages) else []
 
     async def _messages(self, lines: Sequence[ThreadEntry]) -> list[Message]:
-        return list(ag_ui_shapes.to_messages(lines, self._room.thread.id, await self._wishes()))
+        return list(codec.to_messages(lines, self._room.thread.id, await self._wishes()))
 
     async def _interrupts(self, lines: Sequence[ThreadEntry]) -> list[Interrupt]:
-        room, begun, found = self._room, ag_ui_shapes.delegating_calls(lines), list[Interrupt]()
+        room, begun, found = self._room, codec.delegating_calls(lines), list[Interrupt]()
         asked = {line.body["approval"]: line.n for line in lines if line.kind == "asked"}
         for card in sorted(self._cards, key=lambda each: asked.get(each.id, 0)):
             view = await room.doors.inbox.show(room.thread.workspace, card.id)
             told = approval_json(view, room.site.clock(), room.reviewer)
             link = f"{room.site.public_url}/a/{card.id}"
-            found.append(ag_ui_shapes.to_interrupt(told, await self._call_of(card, begun), link))
+            found.append(codec.to_interrupt(told, await self._call_of(card, begun), link))
         return found
 
     async def _call_of(self, card: Approval, begun: Mapping[str, str]) -> str:

@@ -1,0 +1,395 @@
+"""What `interlock doctor` looks at, by subject."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from ipaddress import ip_address
+from shutil import which
+from urllib.parse import urlsplit
+
+from interlock.chat.agents import ResolvedAgent
+from interlock.chat.assistant import NO_MODEL, SCRIPTED, ChatComponents, build_chat_components
+from interlock.chat.providers import open_model
+from interlock.chat.tool_registry import known_tools
+from interlock.config.agents import find_agent_warnings
+from interlock.config.models import (
+    DASHBOARD,
+    DEFAULT_WORKSPACE,
+    PACK_SETTINGS,
+    McpServerSettings,
+    ServerSettings,
+    Settings,
+    StorageSettings,
+    is_secure_url,
+)
+from interlock.config.yaml import did_you_mean
+from interlock.core.approval.vote import DECIDING_ROLES
+from interlock.core.call import PRIORITIES
+from interlock.core.card import visible
+from interlock.core.errors import Misconfigured
+from interlock.core.notify.routing import (
+    DESTINATION_PREFIX,
+    ChannelCapabilities,
+    Routes,
+    accepting_channels,
+    channel_origins,
+    find_unreachable,
+)
+from interlock.core.policy.policy import Policy, Rule
+from interlock.core.ports import AgentVersion, User
+from interlock.notify.channel import ChannelContext, open_channel
+from interlock.notify.workspace_channels import make_routes, open_workspace_channels
+from interlock.presenters.text import join_or_none, pluralize
+from interlock.storage.engine.metrics import CheckResult
+from interlock.storage.store import SqlStore
+
+MAX_NAMED = 10  # names that are told
+DOES_NOT_START = "Correct it: the server does not start with it."
+SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # what proves that an answer is the other side's
+
+
+async def check_channels(settings: Settings, users: Sequence[User], policy: Policy) -> AsyncIterator[CheckResult]:
+    """Of one workspace. Nothing is sent, and no other side is reached: `interlock channels test` does that."""
+    means: dict[str, ChannelCapabilities] = {}
+    for name, channel in settings.channels.items():
+        try:
+            made, means[name] = open_channel(
+                name, channel.kind, ChannelContext(name, channel.settings, settings.server.public_url)
+            )
+        except Misconfigured as error:
+            yield CheckResult("fail", "channels", error.message, DOES_NOT_START)
+        else:
+            await made.close()
+    if len(means) < len(settings.channels):
+        return  # whatever leads to the others is not to be judged without them
+    there = [user for user in users if user.removed_at is None]
+    for line in _route_checks(settings, make_routes(settings, means), there, policy):
+        yield line
+
+
+async def check_other_workspaces(
+    settings: Settings, shown: str, known: Sequence[str] | None = None
+) -> AsyncIterator[CheckResult]:
+    """Of all workspaces but the one that is shown: whether the server starts with them, and what each lacks.
+
+    `known` are those of the database, if there is one.
+    """
+    for name in sorted({DEFAULT_WORKSPACE, *settings.workspaces} - {shown}):
+        try:
+            made = open_workspace_channels(settings.of(name), settings.server.public_url)
+        except Misconfigured as error:
+            yield CheckResult("fail", "workspaces", f"{name}: {error.message}", DOES_NOT_START)
+            continue
+        for channel in made.channels.values():
+            await channel.close()
+        if made.channels:
+            yield CheckResult("ok", "workspaces", f"{name} is told by {join_or_none(list(made.channels))}")
+    for name in settings.without_channels(known or ()):
+        yield CheckResult(
+            "warn", "workspaces", f"{name} has no channels: its people look at the page", _where_to_add(name)
+        )
+    for name in sorted(settings.workspaces.keys() - set(known if known is not None else settings.workspaces)):
+        todo = f"Correct the name, or make it: interlock workspaces add {name}"
+        yield CheckResult(
+            "warn", "workspaces", f"{name} is configured and is not there{did_you_mean(name, known or ())}", todo
+        )
+    for line in (*_escalations(settings), *_shared_secrets(settings)):
+        yield line
+
+
+def _where_to_add(workspace: str) -> str:
+    if workspace == DEFAULT_WORKSPACE:
+        return "Name some at the top of interlock.yaml, under channels."
+    return f"Name some in interlock.yaml, under workspaces: {workspace}: channels."
+
+
+def _escalations(settings: Settings) -> Iterator[CheckResult]:
+    target = settings.escalation.channel
+    if target in ("", DASHBOARD):
+        return
+    for name in sorted(settings.with_channels()):
+        own = settings.of(name)
+        if own.escalation.channel not in own.channels and not own.escalation.channel.startswith(DESTINATION_PREFIX):
+            found = f"escalation.channel is {target}, which {name} does not have"
+            yield CheckResult("warn", "workspaces", found, "What is escalated there goes where its calls go.")
+
+
+def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
+    """A secret that two workspaces know proves nothing about which of them is meant."""
+    holders: dict[str, set[str]] = {}
+    for workspace in sorted(settings.with_channels()):
+        for name, channel in settings.of(workspace).channels.items():
+            for value in (channel.settings[key] for key in SECRETS if key in channel.settings):
+                for secret in value if isinstance(value, list | tuple) else (value,):
+                    if isinstance(secret, str) and secret:
+                        holders.setdefault(secret, set()).add(f"{workspace}/{name}")
+    for names in sorted({tuple(sorted(each)) for each in holders.values()}):
+        if len({name.partition("/")[0] for name in names}) > 1:
+            todo = "Give each workspace a secret, or an app, of its own."
+            yield CheckResult("warn", "workspaces", f"{join_or_none(list(names))} have the same secret", todo)
+
+
+def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], policy: Policy) -> Iterator[CheckResult]:
+    if not routes.means:
+        yield CheckResult("ok", "channels", "none: people look at the page")
+    leads = _routes_by_channel(routes, policy)
+    for name, origin in leads.items():
+        found = f"{name} ({settings.channels[name].kind}): {'; '.join(origin) or 'nothing leads to it'}"
+        todo = "" if origin else "Name it in routing or escalation, or in the channels of a rule."
+        yield CheckResult("ok" if origin else "warn", "channels", found, todo)
+    missing = find_unreachable(routes)
+    for gap in missing:
+        yield CheckResult("fail", "routing", gap, "Correct routing: the server does not start with it.")
+    if not missing:
+        yield CheckResult(
+            "ok", "routing", "; ".join(f"{name} to {_channels_text(routes, name)}" for name in PRIORITIES)
+        )
+        yield from _teams(routes, people)
+    yield from _idle_rules(routes, policy)
+    yield from _unreachable(routes, leads, people)
+
+
+def _routes_by_channel(routes: Routes, policy: Policy) -> dict[str, list[str]]:
+    """What leads to each channel, the rules of the policy included."""
+    found = channel_origins(routes)
+    for rule in _asking_rules(policy):
+        for rung in rule.ask.ladder:
+            _add(found, rung.channels, f"escalation by the rule {visible(rule.name)}")
+        _add(found, rule.ask.channels, f"the rule {visible(rule.name)}")
+    for rung in policy.defaults.ladder:
+        _add(found, rung.channels, "escalation by the policy")
+    return found
+
+
+def _add(found: dict[str, list[str]], names: Sequence[str], origin: str) -> None:
+    for name in names:
+        if origin not in found.get(name, [origin]):
+            found[name].append(origin)
+
+
+def _asking_rules(policy: Policy) -> list[Rule]:
+    return [rule for rule in policy.rules if rule.then == "ask"]
+
+
+def _channels_text(routes: Routes, priority: str) -> str:
+    return " and ".join(routes.priorities.get(priority) or (routes.default,))
+
+
+def _teams(routes: Routes, people: Sequence[User]) -> Iterator[CheckResult]:
+    teams = sorted({team for user in people for team in user.teams})
+    own = [f"{visible(team)} at {' and '.join(routes.ways[team])}" for team in teams if team in routes.ways]
+    others = [visible(team) for team in teams if team not in routes.ways]
+    said = [*own, *([f"by priority: {join_or_none(others)}"] if others else [])]
+    if said:
+        yield CheckResult("ok", "routing", f"every team is reached: {'; '.join(said)}")
+
+
+def _idle_rules(routes: Routes, policy: Policy) -> Iterator[CheckResult]:
+    """A rule whose channels do not take its calls: those go where they went without it."""
+    for rule in _asking_rules(policy):
+        priorities = (rule.ask.priority,) if rule.ask.priority else PRIORITIES
+        refused = [p for p in priorities if rule.ask.channels and not accepting_channels(routes, rule.ask.channels, p)]
+        if refused:
+            found = f"no channel of the rule {visible(rule.name)} takes the priority {', '.join(refused)}"
+            yield CheckResult("warn", "routing", found, "Those calls go where other calls of theirs go.")
+
+
+def _unreachable(routes: Routes, leads: dict[str, list[str]], people: Sequence[User]) -> Iterator[CheckResult]:
+    used = [name for name, means in routes.means.items() if means.personal and leads[name]]
+    silent = sorted(user.name for user in people if user.role in DECIDING_ROLES and not user.email)
+    if used and silent:
+        more = f" and {len(silent) - MAX_NAMED} more" if len(silent) > MAX_NAMED else ""
+        found = (
+            f"{', '.join(map(visible, silent[:MAX_NAMED]))}{more} may decide and cannot be told by {', '.join(used)}"
+        )
+        yield CheckResult("warn", "routing", found, "Give them an address: interlock users add NAME --email ADDRESS")
+
+
+MIN_OPEN_FILES = 4_096  # every connection is an open file
+REQUEST_TIMEOUT = 5.0  # seconds
+SERVER_PACKAGES = ("argon2", "authlib", "fastapi", "httptools", "httpx2", "prometheus_client", "uvicorn", "uvloop")
+
+
+def check_server(settings: Settings) -> Iterator[CheckResult]:
+    missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
+    if missing:
+        todo = 'Install it if you want to run one: pip install "interlock-gate[server]"'
+        yield CheckResult("warn", "server", f"not installed: {', '.join(missing)}", todo)
+    yield _address(settings.server)
+    if not missing:
+        yield _port(settings.server)
+        yield from _provider(settings.server.oidc.issuer if settings.server.oidc else "")
+    yield _files()
+    yield _retention(settings.storage)
+
+
+def _retention(storage: StorageSettings) -> CheckResult:
+    """Always said: what is erased cannot be shown, searched or rehearsed any more."""
+    if storage.retention is None:
+        return CheckResult("ok", "retention", "forever: the content of finished calls is kept")
+    return CheckResult("ok", "retention", f"{storage.kept}: the content of finished calls is erased after that")
+
+
+def _address(server: ServerSettings) -> CheckResult:
+    """A password must not travel in the clear."""
+    parts = urlsplit(server.public_url)
+    if parts.scheme == "https" and parts.hostname:
+        if server.proxies:
+            return CheckResult("ok", "address", server.public_url)
+        todo = "Name the proxy's address in server.proxies, or everybody seems to come from it."
+        return CheckResult("warn", "address", f"{server.public_url}, without a proxy that is believed", todo)
+    if server.public_url and parts.scheme != "http":
+        return CheckResult(
+            "fail", "address", server.public_url, "server.public_url is an address such as https://name."
+        )
+    if is_local(parts.hostname or server.host):
+        return CheckResult(
+            "ok", "address", server.public_url or f"http://{server.host}:{server.port}, for this machine"
+        )
+    todo = "Put a proxy with TLS before it, and set server.public_url to its https:// address."
+    return CheckResult("warn", "address", f"{server.public_url or server.host} is reached without TLS", todo)
+
+
+def _port(server: ServerSettings) -> CheckResult:
+    import httpx2
+
+    where = f"{server.host}:{server.port}"
+    if server.port == 0 or _is_free(server):
+        return CheckResult("ok", "port", f"{where} is free")
+    try:
+        answer = httpx2.get(
+            f"http://{_reachable_host(server.host)}:{server.port}/healthz", timeout=REQUEST_TIMEOUT, trust_env=False
+        )
+        ours = answer.json() == {"status": "ok"} and "x-request-id" in answer.headers
+    except (httpx2.HTTPError, ValueError):
+        ours = False
+    if ours:
+        return CheckResult("ok", "port", f"a server of Interlock runs at {where}")
+    return CheckResult(
+        "fail", "port", f"something else listens at {where}", "Choose another one: server.port, or --port."
+    )
+
+
+def _is_free(server: ServerSettings) -> bool:
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((server.host, server.port))
+        except OSError:
+            return False
+    return True
+
+
+def _provider(issuer: str) -> Iterator[CheckResult]:
+    import httpx2
+
+    if not issuer:
+        return
+    place = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+    try:
+        answer = httpx2.get(place, timeout=REQUEST_TIMEOUT)
+        found = answer.raise_for_status().json().get("issuer")
+    except (httpx2.HTTPError, ValueError, AttributeError) as error:
+        todo = "Check server.oidc.issuer and the network; until then nobody signs in by it."
+        yield CheckResult("fail", "provider", f"{issuer} does not answer as one: {type(error).__name__}", todo)
+        return
+    if found == issuer:
+        yield CheckResult("ok", "provider", issuer)
+    else:
+        yield CheckResult(
+            "fail", "provider", f"{issuer} calls itself {found}", "Set server.oidc.issuer to exactly that."
+        )
+
+
+def _files() -> CheckResult:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY or most >= MIN_OPEN_FILES:
+        return CheckResult("ok", "open files", "as many as needed" if most == resource.RLIM_INFINITY else f"{most:,}")
+    return CheckResult("warn", "open files", f"{most:,}", f"Allow {MIN_OPEN_FILES:,} or more (ulimit -n, LimitNOFILE).")
+
+
+def is_local(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _reachable_host(host: str) -> str:
+    """An address that stands for all of them cannot be called."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  nobody listens here
+    return f"[{name}]" if ":" in name else name
+
+
+def check_chat(
+    given: Settings, store: SqlStore, stored: Mapping[str, AgentVersion], workspace: str = DEFAULT_WORKSPACE
+) -> Iterator[CheckResult]:
+    """`stored` are the agents that were changed here. No server is reached, and no key is shown."""
+    settings, parts = given.of(workspace), build_chat_components(given, store)
+    try:
+        packs = parts.toolbox.packs(workspace)
+    except Misconfigured as error:
+        yield CheckResult("fail", "tools", error.message, "Correct it: the server does not start with it.")
+    else:
+        yield from _agents(settings, parts, parts.agents.all(stored), workspace)
+        yield _packs(packs, workspace)
+    for name, server in settings.mcp_servers.items():
+        yield _mcp_server(name, server)
+    for folder in settings.documents:
+        yield (
+            CheckResult("ok", "documents", str(folder))
+            if folder.exists()
+            else CheckResult("warn", "documents", f"{folder} is not there", "Make it, or take it out of documents.")
+        )
+
+
+def _agents(
+    settings: Settings, parts: ChatComponents, known: Mapping[str, ResolvedAgent], workspace: str
+) -> Iterator[CheckResult]:
+    others = {name: each.agent for name, each in known.items()}
+    tools = known_tools(parts.toolbox.all(workspace).values())
+    for name, each in known.items():
+        yield _agent(settings, name, each, len(parts.toolbox.of(each.agent, workspace)))
+        if settings.mcp_servers:
+            continue  # their tools are not known here, so nothing can be said about names
+        for warning in find_agent_warnings(name, each.agent, tools, others):
+            yield CheckResult("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
+
+
+def _agent(settings: Settings, name: str, known: ResolvedAgent, tools: int) -> CheckResult:
+    model = known.agent.model or settings.default_model
+    found = f"{name} ({known.origin}), {model or 'no model'}, {pluralize(tools, 'tool', 'tools')}"
+    try:
+        if not model:
+            raise Misconfigured(f"{NO_MODEL}. A server with --demo has a scripted one.")
+        if model != SCRIPTED:
+            open_model(model, settings.models)
+    except Misconfigured as error:
+        mild = known.origin == "built-in" and not model  # nobody asked for a chat yet
+        return CheckResult("ok" if mild else "warn", "agents", found, error.message)
+    return CheckResult("ok", "agents", found)
+
+
+def _packs(packs: Mapping[str, int], workspace: str) -> CheckResult:
+    at = "" if workspace == DEFAULT_WORKSPACE else f"workspaces.{workspace}."
+    ready = ", ".join(f"{pack} {number}" for pack, number in packs.items() if number)
+    bare = [pack for pack, number in packs.items() if not number and PACK_SETTINGS[pack]]
+    found = f"{ready}; not set up: {', '.join(f'{at}tools.{pack}.{PACK_SETTINGS[pack][0]}' for pack in bare)}"
+    missing = ", ".join(sorted(PACK_SETTINGS.keys() - packs.keys()))
+    todo = f'For {missing}: pip install "interlock-gate[chat]"' if missing else ""
+    return CheckResult("ok", "tools", found if bare else ready, todo)
+
+
+def _mcp_server(name: str, server: McpServerSettings) -> CheckResult:
+    if server.url and is_secure_url(server.url):
+        return CheckResult("ok", "mcp", f"{name}, by its address")
+    if server.url:
+        return CheckResult("warn", "mcp", f"{name} is reached by plain http", "Use https: it can be read on the way.")
+    if which(server.command) is None:
+        todo = "Install it, or give the whole path in mcp_servers."
+        return CheckResult("warn", "mcp", f"{name}: there is no program {server.command}", todo)
+    return CheckResult("ok", "mcp", f"{name}, the program {server.command}")

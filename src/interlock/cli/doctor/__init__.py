@@ -1,1 +1,0 @@
-"""What `interlock doctor` looks at, by subject."""

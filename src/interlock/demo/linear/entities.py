@@ -1,0 +1,85 @@
+"""What the stand-in keeps, and how a thing of it is found and shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from graphql import GraphQLError
+
+from interlock.core.ports import ToolItem, ToolItemTransaction
+from interlock.demo.linear.content import ISSUE, TYPE_NAMES
+
+Entity = Mapping[str, Any]
+
+SINGLE_RELATIONS = {
+    "assignee": "linear_user",
+    "creator": "linear_user",
+    "cycle": "linear_cycle",
+    "defaultIssueState": "linear_state",
+    "issue": ISSUE,
+    "parent": ISSUE,
+    "project": "linear_project",
+    "state": "linear_state",
+    "status": "linear_project_status",
+    "team": "linear_team",
+    "user": "linear_user",
+}
+PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")  # documented
+BASE_URL = "https://linear.app/demo"
+
+
+def list_entities(shelf: ToolItemTransaction, kind: str) -> list[Entity]:
+    return [_to_entity(kind, record) for record in shelf.list(kind)]
+
+
+def find_entity(shelf: ToolItemTransaction, kind: str, wanted: str) -> Entity:
+    """By id, or an issue by its identifier, such as DEMO-12 (documented); raises what Linear answers (seen)."""
+    record = shelf.get(kind, wanted)
+    if record is not None:
+        return _to_entity(kind, record)
+    if kind == ISSUE and re.fullmatch(r"[A-Z][A-Z0-9]*-[0-9]+", wanted):
+        for issue in list_entities(shelf, ISSUE):
+            if field_value(shelf, issue, "identifier") == wanted:
+                return issue
+    raise not_found_error(TYPE_NAMES[kind])
+
+
+def field_value(shelf: ToolItemTransaction, thing: Entity, name: str) -> Any:
+    """A field that is kept, or one that follows from those that are."""
+    match thing.get("__kind__"), name:
+        case "linear_issue", "identifier":
+            return f"{find_entity(shelf, 'linear_team', thing['team'])['key']}-{thing['number']}"
+        case "linear_issue", "priorityLabel":
+            return PRIORITIES[thing["priority"]]
+        case "linear_issue", "url":
+            return f"{BASE_URL}/issue/{field_value(shelf, thing, 'identifier')}"
+        case "linear_comment", "url":
+            return f"{field_value(shelf, find_entity(shelf, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
+        case "linear_project", "url":
+            return f"{BASE_URL}/project/{thing['id'][:8]}"
+        case _:
+            return thing.get(name)
+
+
+def not_found_error(name: str) -> GraphQLError:
+    return input_error(f"Entity not found: {name}", words=f"Could not find referenced {name}.")
+
+
+def input_error(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQLError:
+    """Seen: the shape of what Linear answers to a wrong input."""
+    return GraphQLError(
+        message,
+        extensions={
+            "type": "invalid input",
+            "code": code,
+            "statusCode": 400,
+            "userError": True,
+            "userPresentableMessage": words or message,
+        },
+    )
+
+
+def _to_entity(kind: str, record: ToolItem) -> Entity:
+    return {**record.body, "id": record.id, "__kind__": kind}

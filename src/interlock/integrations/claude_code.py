@@ -1,0 +1,471 @@
+"""Claude Code and the Claude Agent SDK: their hooks ask the gate before a tool runs, and say how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from interlock.core.call import Args, ToolCall, ToolSpec, propose
+from interlock.core.canonical import canonical, digest, read_canonical
+from interlock.core.errors import AlreadyStarted, Error, InvalidRequest, Misconfigured
+from interlock.core.ledger.event import Payload
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+
+if TYPE_CHECKING:
+    from interlock.sdk.agent import Agent
+from interlock.core.names import matches_pattern
+from interlock.core.outcome import refusal_message
+
+__all__ = ["hooks"]
+
+
+UNDECIDED = ("deny", "ask", "defer")
+WAIT = 540.0  # seconds: a hook that Claude Code ends after its own limit, 600 by default, has decided nothing
+GRACE = 50.0  # seconds beyond the wait within which a hook has answered whatever happens
+RACE_POLL = 5.0  # seconds until it is seen that another hook was quicker
+MAX_SAME_CALLS = 100  # calls that are alike, have no id, and have ended
+
+
+class StartedCall(Protocol):
+    @property
+    def approval_id(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def args(self) -> bytes: ...
+
+
+class HookBackend(Protocol):
+    """What a hook needs of the gate, be it over a database or a server."""
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
+    async def start(self, approval_id: str, spec: ToolSpec | None) -> StartedCall: ...
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> object: ...
+    async def abandon(self, approval_id: str, fence: int) -> object: ...
+    async def cancel(self, approval_id: str, reason: str) -> object: ...
+
+
+class HookNotes(Protocol):
+    """What a hook leaves for a later one: which call is running, and about which nobody had decided."""
+
+    def note(self, key: str, text: str) -> None: ...
+
+    def find(self, key: str) -> str:
+        """Empty if nothing was noted."""
+
+    def drop(self, key: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HookIdentity:
+    """Whose calls these are; `path` are the agents from the outermost on."""
+
+    workspace: str
+    user: str
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HookOptions:
+    """What whoever sets the hook up says of it. `link` leads to an approval, with {id} in it."""
+
+    reads: tuple[str, ...] = ()
+    wait: float = WAIT
+    undecided: str = "deny"
+    pass_reads: bool = False
+    link: str = "approval {id}"
+
+
+@dataclass(frozen=True)
+class Hook:
+    door: HookBackend
+    book: HookNotes
+    who: HookIdentity
+    wanted: HookOptions = field(default_factory=HookOptions)
+
+    async def answer(self, event: HookEvent) -> HookAnswer:
+        """Allows a call only once it was started at the gate: whoever comes second under its id is denied."""
+        if event.name in AFTER:
+            await self._ended(event)
+            return HookAnswer("")
+        spec, undecided = make_tool_spec(event, self.wanted.reads), _note_key("undecided", event, event.alike)
+        call, outcome = await self._looked(event, spec, self.book.find(undecided))
+        if isinstance(outcome, Waiting) and outcome.status != "running":
+            outcome = await self._waited(outcome.approval_id)
+        match outcome:
+            case Waiting(approval_id, status) if status != "running":
+                return await self._undecided(event, call, approval_id, undecided)
+            case Proceed(_, ""):
+                return HookAnswer("" if self.wanted.pass_reads else "allow")
+            case Proceed(_, approval_id):
+                answer = await self._begun(event, spec, approval_id)
+            case _:
+                answer = HookAnswer("deny", denial_reason(outcome, event.tool))
+        self.book.drop(undecided)
+        return answer
+
+    async def _waited(self, approval_id: str) -> Outcome:
+        """A call that another hook has started meanwhile needs no more waiting: this one will not run it."""
+        now = asyncio.get_running_loop().time
+        end = now() + self.wanted.wait
+        while True:
+            outcome = await self.door.wait(approval_id, max(0.0, min(RACE_POLL, end - now())))
+            if not isinstance(outcome, Waiting) or outcome.status == "running" or now() >= end:
+                return outcome
+
+    async def withdrawn(self, event: HookEvent, args: Args) -> None:
+        """It was started, and Claude Code could not be told that it may run."""
+        await self._finish([_running_key(event, args)], Payload(error="It was not run: nobody listened."), ok=False)
+
+    async def _looked(self, event: HookEvent, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
+        """A call without an id is the next one of those that are alike and have not ended."""
+        for call_id in [undecided or event.id] if event.id else _candidate_call_ids(event):
+            call = self._call(event, call_id)
+            outcome = await self.door.check(call, spec)
+            if event.id or not _is_over(outcome):
+                return call, outcome
+        raise InvalidRequest(
+            f"{event.tool} was called {MAX_SAME_CALLS} times with these arguments. Begin a new session."
+        )
+
+    async def _begun(self, event: HookEvent, spec: ToolSpec, approval_id: str) -> HookAnswer:
+        try:
+            started = await self.door.start(approval_id, spec)
+        except AlreadyStarted:
+            return HookAnswer("deny", denial_reason(Waiting(approval_id, "running"), event.tool))
+        args = cast(Args, read_canonical(started.args))
+        try:
+            self.book.note(_running_key(event, args), f"{approval_id} {started.fence}")
+        except OSError as error:
+            payload = Payload(error="It was not run: the hook could not keep a note of it.")
+            await self.door.finish(approval_id, started.fence, ok=False, payload=payload)
+            raise Misconfigured(f"The hook cannot keep notes, so nothing was run: {error.strerror}.") from None
+        return HookAnswer("allow", f"Allowed by Interlock: {approval_id}", args)
+
+    async def _undecided(self, event: HookEvent, call: ToolCall, approval_id: str, key: str) -> HookAnswer:
+        where = self.wanted.link.replace("{id}", approval_id)
+        if self.wanted.undecided == "ask":
+            await self.door.cancel(approval_id, "Nobody decided in time: Claude Code asks its own user.")
+            return HookAnswer("ask", f"Nobody decided in time ({where}).")
+        if event.id:
+            self.book.note(key, call.call_id)
+        again = f"To go on, call {event.tool} again with the same arguments: nobody is asked twice."
+        return HookAnswer(self.wanted.undecided, f"Nobody has decided about this call yet ({where}). {again}")
+
+    async def _ended(self, event: HookEvent) -> None:
+        """Who was asked without an id is found by what ran."""
+        keys = [_running_key(event, event.args), _note_key("running", event, event.alike)]
+        payload = None if event.interrupted else event_payload(event)
+        await self._finish(keys, payload, ok=event.name == "PostToolUse")
+
+    async def _finish(self, keys: Sequence[str], payload: Payload | None, *, ok: bool) -> None:
+        """A call that was not started here has nothing to finish: a read, or one of another hook."""
+        key = next(filter(self.book.find, keys), "")
+        if not key:
+            return
+        approval_id, _, fence = self.book.find(key).partition(" ")
+        self.book.drop(key)
+        if payload is None:
+            await self.door.abandon(approval_id, int(fence))
+        else:
+            await self.door.finish(approval_id, int(fence), ok=ok, payload=payload)
+
+    def _call(self, event: HookEvent, call_id: str) -> ToolCall:
+        path = (*self.who.path, *filter(None, [event.sub_agent]))
+        known: dict[str, object] = {"workspace": self.who.workspace, "requester": self.who.user, "setting": "paused"}
+        known |= {"agent": path[-1], "agent_path": path, "thread_id": event.session}
+        return propose(event.tool, event.args, event.session, call_id, **known)
+
+
+def _is_over(outcome: Outcome) -> bool:
+    """Whether a further call that is alike is another one. What was never put to people is judged anew."""
+    match outcome:
+        case Finished() | Answered() | Waiting(_, "running"):
+            return True
+        case Refused(approval_id=approval_id):
+            return bool(approval_id)
+        case _:
+            return False
+
+
+def _candidate_call_ids(event: HookEvent) -> Iterator[str]:
+    return (f"{event.tool[:100]}:{event.alike}:{number}" for number in range(1, MAX_SAME_CALLS + 1))
+
+
+def _running_key(event: HookEvent, args: Args) -> str:
+    """How the hook after the tool finds it: by the id, else by what ran, which people may have changed."""
+    return _note_key("running", event, event.id or event.like(args))
+
+
+def _note_key(sort: str, event: HookEvent, name: str) -> str:
+    return digest(canonical([sort, event.session, name]))
+
+
+# The Agent SDK: the same inside of a program
+
+
+def hooks(
+    matcher: Callable[..., Any], agent: Agent, *, reads: str = "", wait: float = WAIT, undecided: str = "deny"
+) -> dict[str, list[Any]]:
+    """`ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
+    if undecided not in UNDECIDED:
+        raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
+    calls = HookCallbacks(agent, HookOptions(parse_reads(reads), wait, undecided, link=agent.lock.link))
+    after = [matcher(hooks=[calls.after])]
+    before = matcher(hooks=[calls.before], timeout=wait + GRACE, on_failure="block")
+    return {"PreToolUse": [before], "PostToolUse": after, "PostToolUseFailure": after}
+
+
+class HookCallbacks:
+    """Two functions for a HookMatcher. While a tool runs its lease is renewed, from a thread that it cannot block."""
+
+    def __init__(self, agent: Agent, wanted: HookOptions) -> None:
+        self._agent = agent
+        self._wanted = wanted
+        self._book = MemoryNotes()
+        self._leases: dict[str, Future[None]] = {}
+
+    async def before(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
+        try:
+            event = parse_event(told)
+            answer = await (await self._hook()).answer(event)
+        except Exception as error:  # noqa: BLE001  whatever it is, the tool does not run
+            words = error.message if isinstance(error, Error) else f"The hook failed: {type(error).__name__}."
+            return answer_json("PreToolUse", HookAnswer("deny", words))
+        if answer.args is not None:
+            self._keep(_running_key(event, answer.args))
+        return answer_json(event.name, answer)
+
+    async def after(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
+        event = parse_event(told)
+        lease = self._leases.pop(_running_key(event, event.args), None)
+        if lease is not None:
+            lease.cancel()
+        await (await self._hook()).answer(event)
+        return {}
+
+    async def _hook(self) -> Hook:
+        lock, program = self._agent.lock, self._agent.lock.program
+        live = lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
+        return Hook(
+            live.side, self._book, HookIdentity(program.workspace, program.user, self._agent.path), self._wanted
+        )
+
+    def _keep(self, key: str) -> None:
+        approval_id, _, fence = self._book.find(key).partition(" ")
+        self._leases[key] = self._agent.lock.bridge.submit(self._renewed(approval_id, int(fence)))
+
+    async def _renewed(self, approval_id: str, fence: int) -> None:
+        lock = self._agent.lock
+        while True:
+            await asyncio.sleep(lock.program.lease / 3000)
+            with suppress(Error):  # a lease that is lost shows when the tool finishes
+                await lock.renew(approval_id, fence)
+
+
+class MemoryNotes:
+    """Lives as long as the program, as its session does."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
+
+    def note(self, key: str, text: str) -> None:
+        self._kept[key] = text
+
+    def find(self, key: str) -> str:
+        return self._kept.get(key, "")
+
+    def drop(self, key: str) -> None:
+        self._kept.pop(key, None)
+
+
+BEFORE = ("PreToolUse", "PermissionRequest")
+AFTER = ("PostToolUse", "PostToolUseFailure")
+MAX_KEPT = 64 * 1024  # bytes of a result that are kept as they are
+MAX_MODEL_TEXT = 8_000  # characters: of a longer answer the model is shown a part only
+READ_PRESETS: Mapping[str, tuple[str, ...]] = {
+    # What looks and changes nothing but the session itself. Not among them: WebFetch and WebSearch, which send what the
+    # model writes to others, and Bash, which does anything. What a sub-agent calls comes to the hook as well.
+    "claude-code": (
+        *("Read", "Glob", "Grep", "LS", "LSP", "NotebookRead", "BashOutput", "TaskOutput", "ToolSearch"),
+        *("TodoRead", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "CronList"),
+        *("ListMcpResourcesTool", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Agent", "Task"),
+    )
+}
+
+
+# What it says
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """One message about one call. `id` is its tool_use_id; empty where there is none."""
+
+    name: str
+    session: str
+    tool: str
+    args: Args
+    id: str = ""
+    sub_agent: str = ""
+    cwd: str = ""
+    response: object = None
+    error: str = ""
+    interrupted: bool = False
+
+    @property
+    def alike(self) -> str:
+        """The same for calls of one agent that want the same."""
+        return self.like(self.args)
+
+    def like(self, args: Args) -> str:
+        return digest(canonical([self.sub_agent, self.tool, args]))
+
+
+def parse_event(told: object) -> HookEvent:
+    """Raises InvalidRequest for whatever is not a message that this hook answers."""
+    if not isinstance(told, Mapping):
+        raise InvalidRequest("What came in is not an event of Claude Code: it is no JSON object.")
+    name = _text(told, "hook_event_name", needed=True)
+    if name not in BEFORE + AFTER:
+        raise InvalidRequest(
+            f"This hook answers {', '.join(BEFORE + AFTER)}. Take it out of the hooks of {name[:50]!r}."
+        )
+    args, response = told.get("tool_input"), told.get("tool_response")
+    if not isinstance(args, Mapping):
+        raise InvalidRequest(f"The event {name} has no tool_input.")
+    return HookEvent(
+        name,
+        _text(told, "session_id", needed=True),
+        _text(told, "tool_name", needed=True),
+        args,
+        _text(told, "tool_use_id"),
+        _text(told, "agent_type") if told.get("agent_id") else "",
+        _text(told, "cwd"),
+        response,
+        _text(told, "error"),
+        told.get("is_interrupt") is True or (isinstance(response, Mapping) and response.get("interrupted") is True),
+    )
+
+
+def _text(told: Mapping[str, object], name: str, *, needed: bool = False) -> str:
+    value = told.get(name) or ""
+    if not isinstance(value, str) or (needed and not value):
+        raise InvalidRequest(f"The event has no {name}.")
+    return value
+
+
+# What is known of its tools
+
+
+def parse_reads(text: str) -> tuple[str, ...]:
+    """`Read,Glob,mcp__docs__*`, or the name of a ready list among them."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    found = tuple(dict.fromkeys(each for name in names for each in READ_PRESETS.get(name, (name,))))
+    if any(not name.strip("*?") for name in found):
+        raise InvalidRequest("That would count every tool as a read. Name those that only look.")
+    return found
+
+
+def make_tool_spec(event: HookEvent, reads: tuple[str, ...]) -> ToolSpec:
+    """A tool of which nothing is said asks. Where it would happen is told by Claude Code, and not by the model."""
+    is_read = any(matches_pattern(event.tool, name) for name in reads)
+    effect, describe, schema = TOOL_HINTS.get(event.tool, ("", "", None))
+    preview = (lambda _: f"In the folder {event.cwd}") if event.cwd else None
+    return ToolSpec(event.tool, "read" if is_read else effect, schema, describe, preview)
+
+
+def _object_schema(needed: str, **types: str) -> dict[str, object]:
+    """Other names pass: a newer Claude Code may have more of them."""
+    properties = {name: {"type": sort} for name, sort in types.items()}
+    return {"type": "object", "properties": properties, "required": needed.split()}
+
+
+EDIT_FIELDS = {"file_path": "string", "old_string": "string", "new_string": "string", "replace_all": "boolean"}
+RUN_FIELDS = {"command": "string", "description": "string", "timeout": "number", "run_in_background": "boolean"}
+ToolHint = tuple[str, str, dict[str, object] | None]
+TOOL_HINTS: Mapping[str, ToolHint] = {  # people get a sentence and a form, and a bad edit goes back to them
+    "Bash": ("", "Run {command}", _object_schema("command", **RUN_FIELDS)),
+    "Write": ("write", "Write {file_path}", _object_schema("file_path content", file_path="string", content="string")),
+    "Edit": ("write", "Change {file_path}", _object_schema("file_path old_string new_string", **EDIT_FIELDS)),
+    "WebFetch": ("", "Fetch {url}", _object_schema("url", url="string", prompt="string")),
+}
+
+
+# What it is told
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """`decision` is allow, deny, ask, defer, or empty: then nothing is said. `args` are those that were approved."""
+
+    decision: str
+    reason: str = ""
+    args: Args | None = None
+
+
+def answer_json(event: str, answer: HookAnswer) -> dict[str, object]:
+    """The answer in the words of the event."""
+    if not answer.decision or event in AFTER:
+        return {}
+    if event == "PermissionRequest":
+        return _permission_json(answer)
+    told: dict[str, object] = {"hookEventName": "PreToolUse", "permissionDecision": answer.decision}
+    told |= {"permissionDecisionReason": answer.reason} if answer.reason else {}
+    told |= {"updatedInput": answer.args} if answer.args is not None else {}
+    return {"hookSpecificOutput": told}
+
+
+def _permission_json(answer: HookAnswer) -> dict[str, object]:
+    """It knows yes and no; without either, Claude Code asks its own user, which is what `ask` means."""
+    match answer.decision:
+        case "allow":
+            decision: dict[str, object] = {"behavior": "allow"}
+            decision |= {"updatedInput": answer.args} if answer.args is not None else {}
+        case "ask":
+            return {}
+        case _:
+            decision = {"behavior": "deny", "message": answer.reason}
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+def denial_reason(outcome: Outcome, tool: str) -> str:
+    """What the model is told of a call that must not or need not run."""
+    match outcome:
+        case Answered(message):
+            words = message if isinstance(message, str) else canonical(message).decode()
+        case Refused():
+            words = str(refusal_message(outcome, tool)["error"])
+        case Finished("succeeded", result):
+            words = f"{tool} ran before under this id and is not run again. Its result: {canonical(result).decode()}"
+        case Finished("failed", _, error):
+            words = f"{tool} ran before under this id, failed, and is not run again: {error}"
+        case Finished():
+            words = f"{tool} was started and nobody knows how it ended. Do not call it again: a person has to look."
+        case _:
+            words = f"{tool} was already started under this id, and runs at most once. Wait for what comes of it."
+    return words if len(words) <= MAX_MODEL_TEXT else f"{words[:MAX_MODEL_TEXT]}…"
+
+
+# How it ended
+
+
+def event_payload(event: HookEvent) -> Payload:
+    """What the record keeps: the error in words, or the result, described where it is long."""
+    if event.name == "PostToolUseFailure":
+        return Payload(error=_storable(event.error or "It failed.")[:2_000])
+    try:
+        kept = canonical(event.response)
+    except (InvalidRequest, ValueError):
+        kept = canonical(_storable(repr(event.response))[:2_000])
+    if len(kept) > MAX_KEPT:
+        kept = canonical(f"{kept[:2_000].decode('utf-8', 'ignore')}… ({len(kept):,} bytes)")
+    return Payload(result=kept)
+
+
+def _storable(text: str) -> str:
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()

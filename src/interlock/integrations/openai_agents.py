@@ -1,0 +1,515 @@
+"""OpenAI Agents SDK: every function tool asks the gate, and a run that waits for people is kept until they decided.
+
+It is long because a framework is one file.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import agents
+from agents.tool import ToolOriginType, get_function_tool_origin
+from agents.tool_context import ToolContext
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import canonical_args, digest
+from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.core.run import Pause
+from interlock.sdk.agent import Agent, Executed, to_model_message
+
+__all__ = ["GatedAgent", "gated"]
+
+
+def gated(
+    agent: agents.Agent[Any],
+    gate: Agent,
+    effects: Mapping[str, str | ToolSpec] | None = None,
+    *,
+    ungated: Collection[str] = (),
+) -> GatedAgent:
+    """Gates the tools of an agent, of those that it hands off to and of those that it has as tools, in their place.
+
+    `effects` says what a tool does: "read", "write" or "destructive", or more by a ToolSpec. What cannot be gated, such
+    as a tool that the provider of the model runs, is refused unless `ungated` names it.
+    """
+    made = GatedAgent(agent, gate, dict(effects or {}), frozenset(ungated))
+    made.look()
+    return made
+
+
+@dataclass(frozen=True)
+class GatedAgent:
+    """An agent whose tools ask. `run` and `resume` keep what waits; around `Runner` itself stands `conversation`."""
+
+    agent: agents.Agent[Any]
+    gate: Agent
+    effects: Mapping[str, str | ToolSpec]
+    ungated: frozenset[str]
+
+    async def run(self, input: Any, run_id: str = "", **options: Any) -> agents.RunResult:
+        """`Runner.run` in the conversation `run_id`, or that of the session; where it has interruptions, it is kept.
+
+        Options are those of `Runner.run`.
+        """
+        with self.conversation(run_id or _session_id(options)) as here:
+            result = await agents.Runner.run(self.agent, input, **options)
+            return await self._further(here, result, options)
+
+    async def resume(self, pause: Pause, **options: Any) -> agents.RunResult | None:
+        """Goes on as far as the decisions allow; None if there is no new one. Session and context are given again."""
+        state, asked = await self._restored(pause, options)
+        with self.conversation(pause.run_id, asked) as here:
+            if not await self._settled(here, state):
+                await self.gate.pause(pause.run_id, pause.state)
+                return None
+            result = await agents.Runner.run(self.agent, state, **options)
+            result = await self._further(here, result, options)
+        await self.gate.resumed(pause)
+        return result
+
+    @asynccontextmanager
+    async def run_streamed(
+        self, input: Any, run_id: str = "", **options: Any
+    ) -> AsyncIterator[agents.RunResultStreaming]:
+        """`Runner.run_streamed`: its events are read inside, and if it waits for people at the end, it is kept."""
+        with self.conversation(run_id or _session_id(options)) as here:
+            result = agents.Runner.run_streamed(self.agent, input, **options)  # its task has the conversation from here
+        yield result
+        await self._kept(here, result)
+
+    @asynccontextmanager
+    async def resume_streamed(self, pause: Pause, **options: Any) -> AsyncIterator[agents.RunResultStreaming]:
+        """The same for a run that was kept."""
+        state, asked = await self._restored(pause, options)
+        with self.conversation(pause.run_id, asked) as here:
+            await self._settled(here, state)
+            result = agents.Runner.run_streamed(self.agent, state, **options)
+        yield result
+        await self._kept(here, result)
+        if result.is_complete:
+            await self.gate.resumed(pause)
+
+    @contextmanager
+    def conversation(self, run_id: str, asked: Mapping[str, HeldCall] | None = None) -> Iterator[ConversationContext]:
+        """What `Runner` does inside belongs to this conversation."""
+        if not run_id:
+            raise Misconfigured("A run needs a name: pass run_id, the id of the conversation, or a session.")
+        self.look()
+        with enter_conversation(ConversationContext(run_id, asked=dict(asked or {}))) as here:
+            yield here
+
+    async def keep(self, result: agents.RunResultBase) -> Pause | None:
+        """Inside `conversation`: keeps a run that waits for people, so that any process can go on with it."""
+        return await self._kept(current_conversation("keep"), result)
+
+    async def _kept(self, here: ConversationContext, result: Any) -> Pause | None:
+        with enter_conversation(here):
+            if not result.interruptions or not await self._asked(here, result):
+                return None
+        kept = {"state": result.to_state().to_json(), "asked": here.asked}
+        return await self.gate.pause(here.run_id, json.dumps(kept).encode())
+
+    # What people decided, in the words of the SDK
+
+    async def _further(self, here: ConversationContext, result: Any, options: Mapping[str, Any]) -> Any:
+        """What is decided already goes on at once; the rest is kept."""
+        while result.interruptions:
+            await self._asked(here, result)
+            state = result.to_state()
+            if not await self._settled(here, state):
+                await self._kept(here, result)
+                break
+            result = await agents.Runner.run(self.agent, state, **options)
+        return result
+
+    async def _asked(self, here: ConversationContext, result: Any) -> bool:
+        """Asks about what the SDK held back without asking; tells whether all that it holds back is gated."""
+        for item in result.interruptions:
+            args = parse_arguments(item.arguments)
+            if self._key(item) in here.asked:
+                continue
+            tools = await item.agent.get_all_tools(result.context_wrapper)
+            named = [tool for tool in tools if getattr(tool, "qualified_name", "") == item.qualified_name]
+            gateways = [tool.on_invoke_tool for tool in named if isinstance(tool.on_invoke_tool, GatedInvoker)]
+            if not gateways:
+                return False
+            if not isinstance(args, dict) or not await gateways[0].asks(result.context_wrapper, args, item.call_id):
+                here.asked[self._key(item)] = HeldCall()
+        return True
+
+    async def _settled(self, here: ConversationContext, state: Any) -> bool:
+        """Tells the SDK what became of each call that it holds back; whether there was anything to tell."""
+        news = False
+        for item in state.get_interruptions():
+            known = here.asked.get(self._key(item))
+            if known is None:
+                continue
+            outcome = await self.gate.wait(known.approval_id, 0) if known.approval_id else None
+            match outcome:
+                case Waiting(status=status) if status != "running":
+                    continue
+                case Refused() | Answered():
+                    state.reject(item, rejection_message=to_text(to_model_message(outcome, item.qualified_name)))
+                case _:
+                    state.approve(item)  # which says no more than: look again
+            news = True
+        return news
+
+    async def _restored(self, pause: Pause, options: Mapping[str, Any]) -> tuple[Any, dict[str, HeldCall]]:
+        kept, given = json.loads(pause.state), options.get("context")
+        again = None if given is None else lambda _: given
+        state = await agents.RunState.from_json(self.agent, kept["state"], context_deserializer=again)
+        return state, {name: HeldCall(*each) for name, each in kept["asked"].items()}
+
+    def _key(self, item: Any) -> str:
+        name = self.gate.name if item.agent.name == self.agent.name else item.agent.name
+        return call_key(name, item.qualified_name, item.call_id, parse_arguments(item.arguments))
+
+    # Gating
+
+    def look(self) -> None:
+        """Gates what is not gated yet: tools and agents may have been added."""
+        seen: set[int] = set()
+        ahead = deque([(self.agent, self.gate)])
+        while ahead:
+            agent, gate = ahead.popleft()
+            if id(agent) not in seen:
+                seen.add(id(agent))
+                self._gate_tools(agent, gate)
+                self._gate_servers(agent, gate)
+                ahead.extend((other, gate.agent(other.name)) for other in self._below(agent, gate))
+
+    def _gate_tools(self, agent: Any, gate: Agent) -> None:
+        tools = [self._tool(tool, agent, gate) for tool in agent.tools]
+        if any(new is not old for new, old in zip(tools, agent.tools, strict=True)):
+            agent.tools = tools
+
+    def _gate_servers(self, agent: Any, gate: Agent) -> None:
+        """Its MCP servers move to where only the gate finds them: a clone of the agent has none, and no free ones."""
+        for server in agent.mcp_servers:
+            if getattr(server, "max_retry_attempts", 0):
+                raise Misconfigured(f"The MCP server {server.name} may send a call twice. Set max_retry_attempts=0.")
+        if not agent.mcp_servers:
+            return
+        before, owner = agent.__dict__.get("get_mcp_tools"), agent.clone()
+        agent.mcp_servers = []
+
+        async def get_mcp_tools(context: Any) -> list[Any]:
+            found = [*(await before(context) if before else ()), *await owner.get_mcp_tools(context)]
+            return [self._tool(tool, agent, gate) for tool in found]
+
+        agent.get_mcp_tools = get_mcp_tools
+
+    def _below(self, agent: Any, gate: Agent) -> Iterator[Any]:
+        """The agents that it hands off to, and those that it has as tools."""
+        for other in agent.handoffs:
+            target = other if isinstance(other, agents.Agent) else _handoff_agent(other)
+            if target is None:
+                self._gate_when_known(other, gate)
+            else:
+                yield target
+        for tool in agent.tools:
+            gateway = getattr(tool, "on_invoke_tool", None)
+            if isinstance(gateway, GatedInvoker) and gateway.is_agent:
+                yield tool._agent_instance  # the SDK has no public word for it
+
+    def _gate_when_known(self, handoff: Any, gate: Agent) -> None:
+        """A handoff that was made by hand names its agent when it happens, and not before."""
+        invoke = handoff.on_invoke_handoff
+        if hasattr(invoke, "gates"):
+            return
+
+        async def on_invoke_handoff(context: Any, text: str) -> Any:
+            other = await invoke(context, text)
+            replace(self, agent=other, gate=gate.agent(other.name)).look()
+            return other
+
+        on_invoke_handoff.gates = True  # type: ignore[attr-defined]
+        handoff.on_invoke_handoff = on_invoke_handoff
+
+    def _tool(self, tool: Any, agent: Any, gate: Agent) -> Any:
+        if not isinstance(tool, agents.FunctionTool):
+            return self._left(tool, agent)
+        there = tool.on_invoke_tool
+        if not isinstance(there, GatedInvoker):
+            mine = copy.copy(tool)  # the same tool may be another agent's too, with another gate
+            mine.on_invoke_tool = gateway = GatedInvoker(gate, self._spec(tool), tool)
+            mine.needs_approval = gateway.asks
+            return mine
+        if there.gate != gate:
+            whose = " > ".join(there.gate.path)
+            raise Misconfigured(f"{tool.name} of {agent.name} is gated as one of {whose}. Make an agent for each gate.")
+        return tool
+
+    def _left(self, tool: Any, agent: Any) -> Any:
+        if tool.name in self.ungated:
+            return tool
+        raise Misconfigured(
+            f"{tool.name} of the agent {agent.name} cannot be gated: it is no function tool. Take it away, or accept "
+            f"that it asks nobody: gated(…, ungated=[{tool.name!r}])."
+        )
+
+    def _spec(self, tool: Any) -> ToolSpec:
+        """A tool of which nothing is said is unknown, and asks; to call another agent has no effect of its own."""
+        name = tool.qualified_name
+        said = self.effects.get(name, "read" if tool._is_agent_tool else "")
+        spec = said if isinstance(said, ToolSpec) else ToolSpec(name, said)
+        return replace(spec, name=name, schema=tool.params_json_schema)
+
+
+def _session_id(options: Mapping[str, Any]) -> str:
+    return str(getattr(options.get("session"), "session_id", ""))
+
+
+def _handoff_agent(handoff: Any) -> Any:
+    known = handoff._agent_ref  # the SDK has no public word for it
+    return known() if known is not None else None
+
+
+EDITED = "A reviewer changed the arguments before it ran"
+CLIENT_SIDE_CODES = (408, -32000, -32001)  # codes that an MCP client gives by itself: too late, and closed
+OUTPUTS = (agents.ToolOutputText, agents.ToolOutputImage, agents.ToolOutputFileContent)
+
+
+class HeldCall(NamedTuple):
+    """A call that the SDK holds back, by the names that the gate has for it; empty where it has nothing to wait for."""
+
+    approval_id: str = ""
+    call_id: str = ""
+    path: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ConversationContext:
+    """Where tools are called: in which conversation, and what the gate said so far.
+
+    Inside of an agent that is a tool, `within` is its call, and `path` leads to it: others may have the same agent.
+    """
+
+    run_id: str
+    within: str = ""
+    path: tuple[str, ...] = ()
+    asked: dict[str, HeldCall] = field(default_factory=dict)
+    free: set[ToolCall] = field(default_factory=set)  # reads that were allowed just now
+
+
+CURRENT_CONVERSATION: ContextVar[ConversationContext | None] = ContextVar(
+    "interlock_openai_agents", default=None
+)  # goes with a run into its tasks
+
+
+@contextmanager
+def enter_conversation(here: ConversationContext) -> Iterator[ConversationContext]:
+    token = CURRENT_CONVERSATION.set(here)
+    try:
+        yield here
+    finally:
+        CURRENT_CONVERSATION.reset(token)
+
+
+def current_conversation(tool: str) -> ConversationContext:
+    here = CURRENT_CONVERSATION.get()
+    if here is None:
+        raise Misconfigured(
+            f"{tool}: nobody said which conversation this is. Use run() of what gated() gave, or put "
+            "`with support.conversation(run_id):` around Runner.run."
+        )
+    return here
+
+
+@dataclass(frozen=True, eq=False)
+class GatedInvoker:
+    """Stands in the place of a tool's invoker: what the SDK takes for approved only means that the gate is asked."""
+
+    gate: Agent
+    spec: ToolSpec
+    tool: Any
+
+    async def asks(self, context: Any, args: dict[str, Any], call_id: str) -> bool:
+        """In the place of `needs_approval`."""
+        here = current_conversation(self.spec.name)
+        try:
+            call = await self._call(here, context, args, call_id)
+            outcome = await self.gate.lock.check(call, self.spec)
+        except InvalidRequest:
+            return False  # the model is told when it is invoked
+        match outcome:
+            case Waiting(approval_id, status) if status != "running":
+                here.asked[self._key(call_id, args)] = HeldCall(approval_id, call.call_id, here.path)
+                return True
+            case Proceed(_, ""):
+                here.free.add(call)
+                return False
+            case _:
+                return False
+
+    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
+        here, args = current_conversation(self.spec.name), parse_arguments(text)
+        if not isinstance(args, dict):
+            return _refusal("The arguments are not a JSON object.")
+        attempt = ToolAttempt(self.tool, context, self.spec.effect != "read")
+        try:
+            call = await self._call(here, context, args, context.tool_call_id)
+            outcome = await self._attempted(here, call, attempt)
+        except Exception as error:  # noqa: BLE001  looked at there, and raised again where it is nobody's to handle
+            return await self._raised(attempt, text, error)
+        calling = _recorded_arguments(outcome) if self.is_agent else None
+        if calling is not None:
+            path = (*call.path, self.tool._agent_instance.name)
+            return await self._called(replace(here, within=call.call_id, path=path), context, calling)
+        return self._said(outcome, call, attempt.args)
+
+    async def _attempted(self, here: ConversationContext, call: ToolCall, attempt: ToolAttempt) -> Executed | Outcome:
+        body = attempt.recall if self.is_agent else attempt.run
+        if call not in here.free:
+            return await self.gate.attempt(call, self.spec, body)
+        here.free.remove(call)  # asked about once is enough, and counted once
+        return Executed(await body(call.value))
+
+    @property
+    def is_agent(self) -> bool:
+        return bool(self.tool._is_agent_tool)  # the SDK has no public word for it
+
+    async def _call(self, here: ConversationContext, context: Any, args: Args, call_id: str) -> ToolCall:
+        """A model may use an id again later on, so the message that it answers is a part of the name."""
+        known = here.asked.get(self._key(call_id, args), HeldCall())
+        name = known.call_id if tuple(known.path) == here.path else ""  # others may have the same agent
+        name = name or f"{call_id}:{_user_message_digest(here.within, context.turn_input)}"
+        own = self.tool.needs_approval  # it can make a call ask, and never frees one
+        asks = own(context, args, call_id) if callable(own) else own
+        asks = await asks if inspect.isawaitable(asks) else asks
+        gate = self._gate(here.path)
+        return gate.call(self.spec.name, args, here.run_id, name, switch="on" if asks else "")
+
+    def _key(self, call_id: str, args: Args) -> str:
+        return call_key(self.gate.name, self.spec.name, call_id, args)
+
+    def _gate(self, path: tuple[str, ...]) -> Agent:
+        """The agent of this tool is the one that was called, or one that it handed off to."""
+        name = self.gate.name
+        return replace(self.gate, path=path if name == path[-1] else (*path, name)) if path else self.gate
+
+    async def _called(self, here: ConversationContext, context: Any, args: Mapping[str, Any]) -> Any:
+        """Another agent: what it does is asked about by itself, and called again it goes on where it stood."""
+        with enter_conversation(here):
+            return await self.tool.on_invoke_tool(context, json.dumps(args))
+
+    async def _raised(self, attempt: ToolAttempt, text: str, error: Exception) -> Any:
+        """What the tool raised goes the SDK's own way, to its `failure_error_function`; what the gate did goes up."""
+        if isinstance(error, EffectUnknown):
+            return to_text(to_model_message(Finished("unknown"), self.spec.name))
+        if isinstance(error, InvalidRequest) and error is not attempt.error:
+            return _refusal(error.message)
+        handler: Any = copy.copy(self.tool.on_invoke_tool)
+        if error is not attempt.error or not hasattr(handler, "_invoke_tool_impl"):
+            raise error
+
+        async def again(*_: object) -> Any:
+            raise error
+
+        handler._invoke_tool_impl = again
+        return await handler(attempt.context, text)
+
+    def _said(self, outcome: Executed | Outcome, call: ToolCall, args: Args | None) -> Any:
+        """What the model is told; after an edit also that other arguments were run than it wrote."""
+        match outcome:
+            case Executed(result):
+                edited = args is not None and canonical_args(args) != call.args
+                words = f"{EDITED}." if self.spec.secret else f"{EDITED}: {json.dumps(args)}"
+                return self._noted(result, words) if edited else result
+            case Finished("succeeded", result, args_sha256=ran):
+                edited = bool(ran) and not self.spec.secret and ran != digest(call.args)
+                return self._noted(result, f"{EDITED}.") if edited else result
+            case Waiting(approval_id):
+                said = f"{call.tool} was not run: a person has to decide first ({approval_id}). Do not call it again."
+                return _refusal(said, "pending")
+            case _:
+                return to_text(to_model_message(outcome, call.tool))
+
+    def _noted(self, result: Any, note: str) -> Any:
+        if self.tool.output_json_schema is not None:
+            return result  # only what fits the schema can be said
+        parts = result if isinstance(result, list) else [result]
+        if all(isinstance(part, OUTPUTS) or (isinstance(part, dict) and "type" in part) for part in parts):
+            return [*parts, agents.ToolOutputText(text=note)]
+        return f"{result}\n\n{note}"
+
+
+@dataclass
+class ToolAttempt:
+    """One attempt at a call: the arguments that were run, and what the tool itself raised."""
+
+    tool: Any
+    context: Any
+    has_effect: bool
+    args: Args | None = None
+    error: Exception | None = None
+
+    async def run(self, args: Args) -> Any:
+        invoke = self.tool.on_invoke_tool
+        raising = getattr(invoke, "_invoke_tool_impl", invoke)  # around it, an error would be a result
+        self.args, self.context.tool_arguments = args, json.dumps(args)
+        try:
+            return await raising(self.context, self.context.tool_arguments)
+        except Exception as error:
+            self.error = error
+            if self.has_effect and _is_unanswered(self.tool, error):
+                raise EffectUnknown("The MCP server gave no answer.") from error
+            raise
+
+    async def recall(self, args: Args) -> Args:
+        """What is on record of a call of another agent are its arguments."""
+        return args
+
+
+def call_key(agent: str, tool: str, call_id: str, args: object) -> str:
+    return f"{call_id}:{digest(json.dumps([agent, tool, args], sort_keys=True).encode())}"
+
+
+def _user_message_digest(within: str, items: list[Any]) -> str:
+    """Of the newest message of the user: what lies before it is not the same where a session gives it."""
+    told = [item for item in items if isinstance(item, Mapping) and item.get("role") == "user"]
+    said = told[-1].get("content") if told else items
+    return digest(json.dumps([within, said], sort_keys=True, default=str).encode())[:16]
+
+
+def parse_arguments(text: str | None) -> object:
+    """The arguments; what cannot be read stays a text."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return text
+
+
+def to_text(said: object) -> str:
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def _is_unanswered(tool: Any, error: Exception) -> bool:
+    """Of a call that was sent to an MCP server nobody knows what it did, unless the server says that it failed."""
+    origin = get_function_tool_origin(tool)
+    if origin is None or origin.type != ToolOriginType.MCP:
+        return False
+    code = getattr(getattr(error, "error", None), "code", None)
+    return code is None or code in CLIENT_SIDE_CODES
+
+
+def _recorded_arguments(outcome: Executed | Outcome) -> Mapping[str, Any] | None:
+    match outcome:
+        case Executed(args) | Finished("succeeded", args) if isinstance(args, Mapping):
+            return args
+        case _:
+            return None
+
+
+def _refusal(said: str, status: str = "invalid") -> str:
+    return json.dumps({"success": False, "status": status, "error": said})

@@ -1,0 +1,538 @@
+"""E-mail, over SMTP: a mail to each person who may decide, with a link that shows the call and decides nothing.
+
+Settings: `host`, `port`, `tls` (starttls, implicit, or none to this machine), `ca_file` for a mail server of one's own
+authority, `user`, `password`, `from`, `reply_to`. With `to`, a list of addresses, the mails go to these instead of to
+people, and their links are nobody's. `codes: false` keeps people from signing in with a code that is mailed to them.
+
+It is long because a channel is one file: the mail and how it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import aiosmtplib
+
+from interlock.core.card import visible
+from interlock.core.errors import Misconfigured
+from interlock.core.notify.delivery import ApprovalView, Notification, Recipient
+from interlock.core.notify.routing import ChannelCapabilities
+from interlock.notify import message_text
+from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected, text_setting
+
+__all__ = ["MEANS", "SETTINGS", "connect"]
+
+
+SETTINGS = ("host", "port", "tls", "ca_file", "user", "password", "from", "to", "reply_to", "codes")
+MEANS = ChannelCapabilities(personal=True)
+SMTP_TIMEOUT = 15.0  # for each step of a conversation with the mail server
+MISCONFIGURED_RETRY = 60.0  # seconds before the next try where somebody has to change the configuration
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+PORTS = {"starttls": 587, "implicit": 465, "none": 25}
+MAX_TO = 20
+END_SENT_MARK = " told"  # behind a reference: this person knows how it ended
+
+
+@dataclass(frozen=True)
+class SmtpServer:
+    """Which mail server, and how to talk to it."""
+
+    host: str
+    port: int
+    tls: str
+    context: ssl.SSLContext | None
+    user: str
+    password: str = field(repr=False)
+    sender: str  # the address alone
+
+
+@dataclass(frozen=True)
+class MailHeaders:
+    """What stands in the head of every mail; `domain` ends the names of mails."""
+
+    sender: str
+    reply_to: str
+    domain: str
+
+
+def connect(kit: ChannelContext) -> EmailChannel:
+    given = kit.settings
+    sender, reply_to = text_setting(given, "from"), text_setting(given, "reply_to", "")
+    addresses = [_address(each, "to") for each in _read_recipients(given)]
+    codes = given.get("codes", True)
+    if not isinstance(codes, bool):
+        raise Misconfigured("codes is true or false")
+    from_address = _address(sender, "from")
+    if reply_to:
+        _address(reply_to, "reply_to")
+    heads = MailHeaders(sender, reply_to, from_address.rpartition("@")[2])
+    return EmailChannel(_read_smtp_server(given, from_address), heads, addresses, has_codes=codes and not addresses)
+
+
+class EmailChannel:
+    def __init__(self, post: SmtpServer, heads: MailHeaders, to: Sequence[str], *, has_codes: bool) -> None:
+        self.means = ChannelCapabilities(personal=not to)
+        self.has_codes = has_codes
+        self._post = post
+        self._heads = heads
+        self._to = to
+
+    async def send(self, message: Notification) -> str:
+        name = _message_name(message)
+        await self._mail(self._receivers(message.to), self._letter(message), message, name)
+        return name
+
+    async def update(self, message: Notification, ref: str) -> str:
+        """A mail cannot be changed. A further one is sent for a reminder, once for the end, and if it opens again."""
+        first = ref.removesuffix(END_SENT_MARK)
+        knows = ref != first
+        if message.purpose == "ended":
+            if knows or _is_own_decision(message):
+                return ref
+            await self._follow(message, first)
+            return first + END_SENT_MARK
+        if message.purpose == "changed" and not knows:
+            return ref
+        await self._follow(message, first)
+        return first
+
+    async def send_code(self, to: Recipient, code: str, name: str, at: int) -> None:
+        """`name` is the same for no other mail."""
+        mail = self._made(code_mail(code, to.person), self._receivers(to), f"code.{name}", at)
+        await _send_mail(self._post, mail, self._receivers(to))
+
+    async def close(self) -> None:
+        """Each mail has a connection of its own."""
+
+    def _letter(self, message: Notification) -> MailContent:
+        return approval_mail(message, is_personal=not self._to, has_codes=self.has_codes)
+
+    async def _follow(self, message: Notification, first: str) -> None:
+        given = self._letter(message)
+        await self._mail(self._receivers(message.to), given, message, _message_name(message), first)
+
+    async def _mail(
+        self, to: Sequence[str], given: MailContent, message: Notification, name: str, first: str = ""
+    ) -> None:
+        mail = self._made(given, to, name, message.at)
+        if message.topic is not None:
+            before = [f"{message.workspace}.{message.topic.approval.id}", *([first] if first else [])]
+            mail["References"] = " ".join(f"<{each}@{self._heads.domain}>" for each in before)
+        if first:
+            mail["In-Reply-To"] = f"<{first}@{self._heads.domain}>"
+        await _send_mail(self._post, mail, to)
+
+    def _made(self, given: MailContent, to: Sequence[str], name: str, at: int) -> EmailMessage:
+        mail = EmailMessage(policy=SMTP)
+        mail["Subject"] = _line(given.subject)
+        mail["From"] = self._heads.sender
+        mail["To"] = ", ".join(to)
+        if self._heads.reply_to:
+            mail["Reply-To"] = self._heads.reply_to
+        mail["Date"] = format_datetime(datetime.fromtimestamp(at / 1000, UTC))
+        mail["Message-ID"] = f"<{name}@{self._heads.domain}>"
+        mail["Auto-Submitted"] = "auto-generated"
+        mail["X-Auto-Response-Suppress"] = "All"
+        mail.set_content(to_plain_text(given), cte="quoted-printable")
+        mail.add_alternative(to_html(given), subtype="html", cte="quoted-printable")
+        return mail
+
+    def _receivers(self, to: Recipient) -> Sequence[str]:
+        if self._to:
+            return self._to
+        if not to.person:
+            raise DeliveryRejected(
+                "This channel writes to people, and this is for nobody in particular. Set `to` for a list."
+            )
+        if not to.email:
+            raise DeliveryRejected(f"{to.person} has no e-mail address. An admin can add it to their account.")
+        try:
+            return [_address(to.email, "the address")]
+        except Misconfigured:
+            raise DeliveryRejected(
+                f"The e-mail address of {to.person} cannot be written to. An admin can change it."
+            ) from None
+
+
+def _is_own_decision(message: Notification) -> bool:
+    """Nobody has to be told what they did themselves."""
+    decided = message.topic.approval.decision if message.topic else None
+    return decided is not None and bool(message.to.person) and decided.by == message.to.person
+
+
+def _message_name(message: Notification) -> str:
+    """The same for every try, so that a mail that comes twice is one; every test is a new one."""
+    said = f"{message.workspace}/{message.id}" + (f"/{message.at}" if message.purpose == "test" else "")
+    return sha256(said.encode()).hexdigest()[:32]
+
+
+def _line(subject: str) -> str:
+    """One line that is read as it stands: what looks like an encoded word would be decoded by whoever reads it."""
+    return " ".join(subject.split()).replace("=?", "= ?")
+
+
+# Talking to the mail server
+
+
+async def _send_mail(post: SmtpServer, mail: EmailMessage, to: Sequence[str]) -> None:
+    """Raises Later or Never, in words that hold nothing of what the server said."""
+    client = aiosmtplib.SMTP(
+        hostname=post.host,
+        port=post.port,
+        username=post.user or None,
+        password=post.password or None,
+        use_tls=post.tls == "implicit",
+        start_tls=post.tls == "starttls",
+        tls_context=post.context,
+        local_hostname=post.sender.rpartition("@")[2],
+        timeout=SMTP_TIMEOUT,
+    )
+    try:
+        await _transmit(client, post.sender, mail.as_bytes(), to)
+    except aiosmtplib.SMTPException as error:
+        raise _to_delivery_error(error) from None
+    except ssl.SSLError:
+        raise _certificate_error() from None
+    except OSError:
+        raise DeliveryDelayed("The mail server cannot be reached.") from None
+
+
+async def _transmit(client: aiosmtplib.SMTP, sender: str, mail: bytes, to: Sequence[str]) -> None:
+    """Once the mail is taken, how the conversation ends changes nothing; its socket is closed either way."""
+    await client.connect()
+    transport = client.transport
+    try:
+        await client.sendmail(sender, list(to), mail)
+        with suppress(aiosmtplib.SMTPException, OSError):
+            await client.quit()
+    finally:
+        client.close()
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
+
+
+def _to_delivery_error(error: aiosmtplib.SMTPException) -> DeliveryDelayed | DeliveryRejected:
+    match error:
+        case aiosmtplib.SMTPRecipientsRefused(recipients=refused):
+            return _refusal_error(min(each.code for each in refused), "the address")
+        case aiosmtplib.SMTPDataError(code=code):
+            return _refusal_error(code, "the mail")
+        case aiosmtplib.SMTPTimeoutError():
+            return DeliveryDelayed(f"The mail server did not answer within {SMTP_TIMEOUT:g} seconds.")
+        case _:
+            return _to_misconfiguration(error)
+
+
+def _to_misconfiguration(error: aiosmtplib.SMTPException) -> DeliveryDelayed:
+    """What is wrong for every mail parks none: they wait for a day until somebody has put it right."""
+    match error:
+        case aiosmtplib.SMTPAuthenticationError():
+            return DeliveryDelayed(
+                "The mail server did not take user and password. Check both in the configuration.", MISCONFIGURED_RETRY
+            )
+        case aiosmtplib.SMTPSenderRefused(code=code) if code >= 500:
+            return DeliveryDelayed(
+                f"The mail server does not take mails from this sender ({code}). Check `from`.", MISCONFIGURED_RETRY
+            )
+        case _ if type(error) in (aiosmtplib.SMTPException, aiosmtplib.SMTPNotSupported):
+            return DeliveryDelayed(
+                "The mail server does not offer what the channel needs. Check `tls` and `user`.", MISCONFIGURED_RETRY
+            )
+        case aiosmtplib.SMTPResponseException(code=code):
+            return DeliveryDelayed(f"The mail server is not ready ({code}).")
+        case _ if isinstance(error.__cause__, ssl.SSLError):
+            return _certificate_error()
+        case _:
+            return DeliveryDelayed("The mail server cannot be reached, or ended the conversation.")
+
+
+def _certificate_error() -> DeliveryDelayed:
+    return DeliveryDelayed(
+        "The mail server's certificate does not hold. Check `host`, `tls` and `ca_file`.", MISCONFIGURED_RETRY
+    )
+
+
+def _refusal_error(code: int, what: str) -> DeliveryDelayed | DeliveryRejected:
+    if code < 500:
+        return DeliveryDelayed(f"The mail server does not take {what} now ({code}).")
+    return DeliveryRejected(f"The mail server refused {what} ({code}).")
+
+
+# Settings
+
+
+def _read_smtp_server(given: Mapping[str, object], sender: str) -> SmtpServer:
+    host, tls = text_setting(given, "host"), text_setting(given, "tls", "starttls")
+    if tls not in PORTS:
+        raise Misconfigured(f"tls is one of {', '.join(PORTS)}")
+    if tls == "none" and host not in LOCAL_HOSTS:
+        raise Misconfigured("tls is none only for a mail server on this machine; else everybody on the way reads along")
+    port = given.get("port", PORTS[tls])
+    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
+        raise Misconfigured("port is a number from 1 to 65535")
+    user, password = text_setting(given, "user", ""), text_setting(given, "password", "")
+    if bool(user) != bool(password):
+        raise Misconfigured("user and password go together; without both, nobody signs in at the mail server")
+    context = None if tls == "none" else _tls_context(text_setting(given, "ca_file", ""))
+    return SmtpServer(host, port, tls, context, user, password, sender)
+
+
+def _tls_context(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ssl.SSLError):
+        raise Misconfigured("ca_file cannot be read as certificates in PEM") from None
+
+
+def _read_recipients(given: Mapping[str, object]) -> list[str]:
+    value = given.get("to", ())
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed) or len(listed) > MAX_TO:
+        raise Misconfigured(f"to is an address, or a list of at most {MAX_TO}")
+    return [str(each) for each in listed]
+
+
+def _address(given: str, setting: str) -> str:
+    """The address alone of `Interlock <interlock@example.com>`. Raises Misconfigured for what is not exactly one."""
+    header: Any = SMTP.header_factory("to", given) if given.isprintable() else None
+    found: Sequence[Any] = header.addresses if header is not None and not header.defects else ()
+    if len(found) != 1 or not found[0].username or not found[0].domain or not found[0].addr_spec.isascii():
+        raise Misconfigured(f"{setting} is not an e-mail address, such as interlock@example.com")
+    return str(found[0].addr_spec)
+
+
+MAX_SENTENCE = 500
+MAX_NAME = 100
+MAX_WARNINGS = 20
+WIDTH = 72
+CODE_LIFETIME = "ten minutes"
+_LINK = re.compile(r"://|(?i:\bwww\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class MailContent:
+    """`link` is the only one in the mail, under the words of `action`. `code` stands by itself, to be copied."""
+
+    subject: str
+    lead: str
+    why: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, str], ...] = ()
+    claims: tuple[tuple[str, str], ...] = ()
+    code: str = ""
+    action: str = ""
+    link: str = ""
+    foot: str = ""
+
+
+def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool = False) -> MailContent:
+    """`has_codes`: people can sign in with a code that is mailed to them."""
+    topic = message.topic
+    if topic is None:
+        return _mail_without_approval(message)
+    if topic.is_open:
+        return replace(
+            _open_approval_mail(message, topic, is_personal=is_personal),
+            foot=_about_the_link(is_personal=is_personal, has_codes=has_codes),
+        )
+    return _ended_approval_mail(message, topic)
+
+
+def code_mail(code: str, person: str) -> MailContent:
+    return MailContent(
+        "Your sign-in code",
+        f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
+        code=code,
+        foot=f"The code counts for {CODE_LIFETIME}, once, and only in the browser that asked for it. "
+        "Give it to nobody. "
+        "If it was not you, do nothing: without the code nobody gets in.",
+    )
+
+
+def to_plain_text(given: MailContent) -> str:
+    return "\n".join(_lines(given))
+
+
+def defuse_links(text: str) -> str:
+    """Mail programs make links of what looks like one; the only link here is ours."""
+    return _LINK.sub(lambda found: f"{found[0][:-1]}[.]" if found[0].endswith(".") else "[:]//", text)
+
+
+def _mail_without_approval(message: Notification) -> MailContent:
+    title = message_text.title(message)
+    if message.purpose == "group":
+        lead = f"{title}. They came faster than they could be told one by one."
+        return MailContent(title, lead, action="Open the inbox", link=message.link)
+    return MailContent(title, "If you can read this, the channel works. There is nothing to decide.")
+
+
+def _open_approval_mail(message: Notification, topic: ApprovalView, *, is_personal: bool) -> MailContent:
+    return MailContent(
+        message_text.title(message),
+        message_text.shorten(topic.card.sentence, MAX_SENTENCE),
+        f"{_why(message, is_personal=is_personal)} {message_text.approvers_sentence(topic.approval)}",
+        tuple(_facts(topic)),
+        tuple(message_text.shorten(each, MAX_SENTENCE) for each in message_text.warnings(topic)[:MAX_WARNINGS]),
+        tuple((message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(topic)),
+        tuple(message_text.claims(topic)),
+        action="Look at it and decide",
+        link=message.link,
+    )
+
+
+def _ended_approval_mail(message: Notification, topic: ApprovalView) -> MailContent:
+    """Nothing is left to decide, so the link is that of the page, and of nobody in particular."""
+    said = message_text.status_sentence(topic)
+    return MailContent(
+        message_text.title(message),
+        f"{said} {topic.result}".strip(),
+        "There is nothing left to decide.",
+        (("Call", message_text.shorten(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
+        action="Look at it",
+        link=message.link.partition("?")[0],
+    )
+
+
+def _why(message: Notification, *, is_personal: bool) -> str:
+    if not is_personal:
+        return "This goes to a list: whoever may decide it can sign in and do so."
+    match message.purpose:
+        case "remind" if message.revised:
+            return "You get this again because its arguments were changed since you were told."
+        case "remind":
+            return "You get this again because you may decide it and nobody has."
+        case "escalate":
+            return "You get this because nobody has decided it yet and it was passed on to you."
+        case _:
+            return "You get this because you may decide it."
+
+
+def _facts(topic: ApprovalView) -> Iterator[tuple[str, str]]:
+    yield "Risk", topic.card.risk
+    yield "Tool", message_text.shorten(topic.card.tool, MAX_NAME)
+    known = {"agent": "Agent", "requester": "For"}
+    for label, text in topic.card.facts:
+        if label in known and text:
+            yield known[label], message_text.shorten(text, MAX_NAME)
+    if topic.is_open:
+        yield "Until", message_text.utc_time(topic.approval.expires_at)
+
+
+def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
+    if not is_personal:
+        return "The link shows the call to those who are signed in."
+    ways = "as usual, or with a code that is mailed to you" if has_codes else "as usual"
+    return (
+        f"The link shows the call and decides nothing by itself. To decide, you sign in: {ways}. "
+        "Forwarding this mail lets nobody else decide."
+    )
+
+
+def _lines(given: MailContent) -> Iterator[str]:
+    yield defuse_links(given.lead)
+    if given.code:
+        yield from ("", f"    {given.code}")
+    if given.why:
+        yield from ("", given.why)
+    yield from _details(given)
+    if given.link:
+        yield from ("", f"{given.action}:", given.link)
+    if given.foot:
+        yield from ("", "-" * WIDTH, given.foot)
+
+
+def _details(given: MailContent) -> Iterator[str]:
+    if given.warnings:
+        yield from ("", "Look twice:", *(f"  ! {defuse_links(each)}" for each in given.warnings))
+    if given.facts:
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.facts))
+    if given.arguments:
+        yield from (
+            "",
+            "Arguments:",
+            *(f"  {defuse_links(name)}: {defuse_links(value)}" for name, value in given.arguments),
+        )
+    if given.claims:
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.claims))
+
+
+FONT = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+CELL = "padding:4px 12px 4px 0;vertical-align:top;text-align:left"
+VALUE = f"{CELL};font-family:ui-monospace,Menlo,Consolas,monospace;word-break:break-word"
+BUTTON = "display:inline-block;padding:12px 20px;background:#1f4e79;color:#ffffff;text-decoration:none"
+STYLE = (
+    "<style>:root{color-scheme:light dark;supported-color-schemes:light dark}"
+    "@media (prefers-color-scheme:dark){.page{background:#1b1b1b!important;color:#eeeeee!important}"
+    ".quiet{color:#b0b0b0!important}.warn{background:#4a3500!important;color:#ffe2a0!important}}</style>"
+)
+_JOINTS = re.compile(r"(?<=\S)([.:@/]+)(?=\S)")
+
+
+def to_html(given: MailContent) -> str:
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark">{STYLE}<title>{escape(given.subject)}</title></head>'
+        f'<body class="page" style="margin:0;padding:24px;background:#ffffff;color:#1b1b1b;{FONT};'
+        f'font-size:15px;line-height:1.5"><div style="max-width:600px">{"".join(_parts(given))}</div></body></html>\n'
+    )
+
+
+def _parts(given: MailContent) -> Iterator[str]:
+    yield f'<p style="margin:0 0 12px;font-size:17px;font-weight:600;word-break:break-word">{_text(given.lead)}</p>'
+    if given.code:
+        yield f'<p style="margin:0 0 12px;font-size:26px;letter-spacing:2px;{VALUE}">{_text(given.code)}</p>'
+    if given.why:
+        yield f'<p style="margin:0 0 12px">{_text(given.why)}</p>'
+    if given.warnings:
+        listed = "".join(f"<li>{_text(each)}</li>" for each in given.warnings)
+        yield (
+            '<div class="warn" style="margin:0 0 12px;padding:8px 12px;background:#fff3d6;color:#5c3b00;'
+            f'word-break:break-word"><strong>Look twice:</strong><ul style="margin:4px 0 0;padding-left:20px">'
+            f"{listed}</ul></div>"
+        )
+    yield from _tables(given)
+    if given.link:
+        yield (
+            f'<p style="margin:20px 0"><a href="{escape(given.link)}" style="{BUTTON}">{_text(given.action)}</a></p>'
+        )
+    if given.foot:
+        yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(given.foot)}</p>'
+
+
+def _tables(given: MailContent) -> Iterator[str]:
+    if given.facts:
+        yield _table(given.facts)
+    if given.arguments:
+        yield '<p style="margin:0 0 4px;font-weight:600">Arguments:</p>'
+        yield _table(given.arguments)
+    if given.claims:
+        yield _table(given.claims)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = "".join(
+        f'<tr><th scope="row" style="{CELL};font-weight:400" class="quiet">{_text(name)}</th>'
+        f'<td style="{VALUE}">{_text(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f'<table role="presentation" style="border-collapse:collapse;margin:0 0 12px">{lines}</table>'
+
+
+def _text(text: str) -> str:
+    """Mail programs make links of what looks like one, unless it is taken apart; what is read stays the same."""
+    pieces = _JOINTS.split(text)
+    return "".join(f"<span>{each}</span>" if number % 2 else escape(each) for number, each in enumerate(pieces))

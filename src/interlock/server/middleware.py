@@ -1,0 +1,332 @@
+"""What every request passes before its route: ids, time limits, host names, other origins."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from itertools import count
+from time import perf_counter
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from interlock.core.errors import Error
+from interlock.server.http import (
+    SECURITY_HEADERS,
+    AsgiApp,
+    AsgiMessage,
+    Header,
+    HttpRequest,
+    HttpResponse,
+    MisdirectedRequest,
+    Receive,
+    Scope,
+    Send,
+    error_response,
+    send_response,
+)
+from interlock.server.state import OTHER_ROUTE, ServerState
+
+CHECK_INTERVAL = 0.5  # seconds, by which a deadline may be late
+
+
+class Deadlines:
+    def __init__(self) -> None:
+        self._open: dict[Deadline, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def within(self, seconds: float) -> Deadline:
+        """For a `with` inside a task: whatever takes longer is given up, and TimeoutError is raised."""
+        return Deadline(self, seconds)
+
+    def add(self, each: Deadline) -> None:
+        self._open[each] = None
+        if self._timer is None:
+            self._timer = each.loop.call_later(CHECK_INTERVAL, self._look)
+
+    def remove(self, each: Deadline) -> None:
+        self._open.pop(each, None)
+
+    def _look(self) -> None:
+        self._timer = None
+        for each in [each for each in self._open if each.loop.time() >= each.end]:
+            self.remove(each)
+            each.give_up()
+        if self._open:
+            first = next(iter(self._open))
+            self._timer = first.loop.call_later(CHECK_INTERVAL, self._look)
+
+
+class Deadline:
+    __slots__ = ("_deadlines", "_gave_up", "_seconds", "_task", "end", "loop")
+
+    def __init__(self, deadlines: Deadlines, seconds: float) -> None:
+        self._deadlines = deadlines
+        self._seconds = seconds
+        self._gave_up = False
+
+    def __enter__(self) -> Deadline:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  a request is a task
+        self._task, self.loop = task, task.get_loop()
+        self.end = self.loop.time() + self._seconds
+        self._deadlines.add(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._deadlines.remove(self)
+        if self._gave_up and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def lift(self) -> None:
+        """From now on it may take as long as it takes."""
+        self._deadlines.remove(self)
+
+    def give_up(self) -> None:
+        self._gave_up = True
+        self._task.cancel()
+
+
+PREFLIGHT_MAX_AGE = 600  # seconds for which a browser need not ask again
+EXPOSED_HEADERS = b"content-location, etag, retry-after, x-request-id, x-thread-id, x-vercel-ai-ui-message-stream"
+ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE"
+_HOST = re.compile(rb"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
+_HEADER_NAMES = re.compile(rb"[A-Za-z0-9_, -]{0,1000}")
+
+
+@dataclass(frozen=True)
+class HostAndCorsPolicy:
+    """`origins` are pages of other sites. They come with a key: a browser sends no cookie of ours for them."""
+
+    hosts: frozenset[str]
+    origins: frozenset[bytes] = frozenset()
+
+    def check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
+        name = _host_name(headers.get(b"host", b""))
+        if name in self.hosts or _is_ip_address(name):
+            return
+        raise MisdirectedRequest(
+            "This server does not go by this name. Set server.public_url to the address that people use."
+        )
+
+    def guest(self, headers: Iterable[Header]) -> bytes:
+        """The origin of the page that asks, if it is one of those; else nothing."""
+        if not self.origins:
+            return b""
+        return next((value for name, value in headers if name == b"origin" and value in self.origins), b"")
+
+
+def make_host_and_cors_policy(host: str, public_url: str, origins: Iterable[str] = ()) -> HostAndCorsPolicy:
+    """At which port is nobody's trick."""
+    hosts = frozenset({"localhost", host.lower(), urlsplit(public_url).hostname or "localhost"})
+    return HostAndCorsPolicy(hosts, frozenset(origin.encode() for origin in origins))
+
+
+def preflight_response(origin: bytes, headers: Iterable[Header]) -> HttpResponse:
+    """What a browser asks before it sends a page's request; who may do what is said by the request itself."""
+    wanted = dict(headers).get(b"access-control-request-headers", b"")
+    more: tuple[Header, ...] = (
+        (b"access-control-allow-origin", origin),
+        (b"access-control-allow-methods", ALLOWED_METHODS),
+        (b"access-control-allow-headers", wanted if _HEADER_NAMES.fullmatch(wanted) else b""),
+        (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE),
+        (b"vary", b"origin"),
+    )
+    return HttpResponse(204, b"", more)
+
+
+def with_cors_headers(origin: bytes, send: Send) -> Send:
+    """Says with the answer that the page may read it."""
+    more = (
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", EXPOSED_HEADERS),
+        (b"vary", b"origin"),
+    )
+
+    async def told(message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *more]
+        await send(message)
+
+    return told
+
+
+@lru_cache(maxsize=100)
+def _host_name(host: bytes) -> str:
+    """Without the port; empty for what is no host."""
+    found = _HOST.fullmatch(host.lower())
+    return (found[1] or found[2] or b"").decode() if found else ""
+
+
+@lru_cache(maxsize=100)
+def _is_ip_address(name: str) -> bool:
+    """A number cannot be pointed elsewhere, as a name can."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+RESPONSE_TIMEOUT = 90.0  # seconds until an answer has to begin: longer than any long poll
+REFUSED_STATUSES = frozenset({401, 403, 408, 413, 421, 429, 503})
+# Where people reach it by https: nowhere else from then on, and the page uses nothing of the device.
+HTTPS_HEADERS: tuple[Header, ...] = (
+    (b"strict-transport-security", b"max-age=31536000"),
+    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+
+
+class RequestMiddleware:
+    def __init__(self, site: ServerState, inner: AsgiApp) -> None:
+        self._meters, self._log = site.meters, site.log
+        self._inner = inner
+        self._deadlines = Deadlines()
+        self._proxies = TrustedProxies(site.settings.server.proxies)
+        self._prefix = secrets.token_hex(6).encode()
+        self._more = HTTPS_HEADERS if site.settings.server.public_url.startswith("https://") else ()
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        self._proxies.resolve(scope)
+        visit = RequestScope(scope, send, self._request_id(scope), self._more)
+        scope["request_id"] = visit.id
+        try:
+            with self._deadlines.within(RESPONSE_TIMEOUT) as visit.limit:
+                await self._inner(scope, receive, visit.send)
+        except TimeoutError as error:
+            await self._broken(
+                visit, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
+            )
+        except Exception as error:  # noqa: BLE001  whatever it was, who asked is told that it was not their doing
+            await self._broken(visit, error, internal_error())
+        finally:
+            self._note(visit)
+
+    def _request_id(self, scope: Scope) -> bytes:
+        for name, value in scope["headers"]:
+            if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+                given: bytes = value
+                return given
+        return b"%b-%x" % (self._prefix, next(self._numbers))
+
+    async def _broken(self, visit: RequestScope, error: Exception, told: Error) -> None:
+        visit.limit = None  # it is over
+        self._meters.failures += 1
+        self._log.failed("request_failed", error, **visit.facts())
+        if not visit.status:  # else it has begun, and ends where it is
+            told.ids["request_id"] = visit.id.decode()
+            await send_response(visit.send, error_response(told), SECURITY_HEADERS)
+
+    def _note(self, visit: RequestScope) -> None:
+        self._meters.answered((visit.method, visit.template, visit.status), perf_counter() - visit.begun)
+        if self._log.every_request:
+            self._log.request("info", "request", **visit.facts())
+        elif visit.status in REFUSED_STATUSES and self._log.problems:
+            self._log.request("warning", "request_refused", **visit.facts())
+
+
+class RequestScope:
+    """One request on its way; `status` is 0 until the answer begins."""
+
+    __slots__ = ("_more", "_scope", "_send", "begun", "id", "limit", "status")
+
+    def __init__(self, scope: Scope, send: Send, request_id: bytes, more: tuple[Header, ...] = ()) -> None:
+        self._scope = scope
+        self._more = more
+        self._send = send
+        self.id = request_id
+        self.begun = perf_counter()
+        self.limit: Deadline | None = None
+        self.status = 0
+
+    async def send(self, message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._more]
+            if self.limit is not None:
+                self.limit.lift()  # an answer may go on for as long as it is read
+                self.limit = None
+        await self._send(message)
+
+    @property
+    def method(self) -> str:
+        method: str = self._scope["method"]
+        return method if method in KNOWN_METHODS else OTHER_ROUTE
+
+    @property
+    def template(self) -> str:
+        """Of the route, so that no id is in it."""
+        found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER_ROUTE)
+        return str(found)
+
+    def facts(self) -> dict[str, object]:
+        """What may be told of it: not its path, which can hold anything."""
+        asked: HttpRequest | None = self._scope.get("interlock")
+        principal = asked.principal if asked is not None else None
+        client = self._scope.get("client")
+        return {
+            "request_id": self.id.decode(),
+            "method": self.method,
+            "route": self.template,
+            "status": self.status,
+            "ms": round((perf_counter() - self.begun) * 1000, 1),
+            "workspace": principal.workspace if principal else None,
+            "role": principal.role if principal else None,
+            "address": client[0] if client else None,
+        }
+
+
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class InternalError(Error):
+    code, status = "internal", 500
+
+
+def internal_error() -> InternalError:
+    return InternalError("Something is wrong with the server; this was not your doing. Its log knows more by this id.")
+
+
+class ResponseTimeout(Error):
+    code, status = "too_long", 503
+
+
+class TrustedProxies:
+    """`addresses` are those of the proxies, or networks such as 10.0.0.0/8."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = [ip_network(each, strict=False) for each in addresses]
+
+    def resolve(self, scope: Scope) -> None:
+        """Puts the client's own address in the place of the proxy's: the last one that is no proxy of ours."""
+        client = scope.get("client")
+        if not self._networks or not client or not self._is_ours(client[0]):
+            return
+        hops = [each.strip() for each in _forwarded_for(scope["headers"]).split(",") if each.strip()]
+        for hop in reversed(hops):
+            if not _is_ip_address(hop):
+                return  # a proxy that writes what is no address cannot be believed
+            scope["client"] = (hop, 0)
+            if not self._is_ours(hop):
+                return
+
+    def _is_ours(self, address: str) -> bool:
+        if not _is_ip_address(address):
+            return False
+        parsed = ip_address(address)
+        return any(parsed in network for network in self._networks)
+
+
+def _forwarded_for(headers: list[Header]) -> str:
+    return b",".join(value for name, value in headers if name == b"x-forwarded-for").decode("latin-1")

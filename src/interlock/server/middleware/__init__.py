@@ -1,1 +1,0 @@
-"""What every request passes before its route: ids, time limits, host names, other origins."""

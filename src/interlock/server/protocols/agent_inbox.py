@@ -1,0 +1,583 @@
+"""LangChain's Agent Inbox, unchanged: an approval is a thread that was interrupted, and the answer resumes it.
+
+Of what is posted an id and an answer count. An answer carries no digest: it is taken only where nobody edited the call
+and nothing was found in it, or where it repeats the arguments exactly.
+
+It is long because a protocol is one file: its routes and its shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+from starlette.responses import Response
+
+from interlock.app.inbox import ApprovalDetails
+from interlock.core.approval.approval import Approval, already_decided_error, decision_blockers
+from interlock.core.call import QUESTION_TOOL
+from interlock.core.canonical import canonical, parse_json
+from interlock.core.card import LONG_TEXT, Card, CardField, head_and_tail, visible
+from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, read_decision
+from interlock.core.declared import AGENT_SECRET
+from interlock.core.errors import (
+    Conflict,
+    DigestMismatch,
+    Error,
+    Expired,
+    Forbidden,
+    InvalidDecision,
+    InvalidRequest,
+    Problem,
+)
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.outcome import status_at
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import approval_sentence, shown_args
+from interlock.runtime.durations import rfc3339
+from interlock.runtime.json_schema import validate
+from interlock.runtime.offload import OFFLOAD_THRESHOLD as BESIDE
+from interlock.runtime.offload import offload
+from interlock.server.dependencies import (
+    DECIDERS,
+    VIEWERS,
+    ContextDep,
+    RequestContext,
+    documented_errors,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json, error_response, json_response
+
+__all__ = ["router"]
+
+
+ALL_AGENTS_GRAPH = "interlock"  # the graph whose threads are all approvals; any other name is an agent's
+MAX_PAGE, MAX_OFFSET, SKIP_BATCH = 100, 1_000, 500  # threads of a page, to pass over, and to pass over in one query
+MAX_ARGS_BYTES = 64 * 1024  # bytes of arguments; the web app would have to draw them for each thread of a list
+MAX_ARGS = 200  # arguments at any depth
+NOT_SHOWABLE = "The arguments are too large to be shown in Agent Inbox, or have numbers that JavaScript cannot hold."
+IGNORED_REASON = "Ignored in Agent Inbox."
+RESOLVED_REASON = "Marked as resolved in Agent Inbox, without an answer."
+THREAD_STATUSES: Mapping[str, str] = {
+    "pending": "interrupted",
+    **dict.fromkeys(("approved", "running"), "busy"),
+    **dict.fromkeys(("failed", "unknown"), "error"),
+    **dict.fromkeys(("succeeded", "rejected", "responded", "expired", "cancelled"), "idle"),
+}
+ATTEMPTED_DECISIONS: Mapping[str, Decision] = {
+    "accept": Approve(),
+    "ignore": Reject(),
+    "response": Respond(),
+    "edit": Edit(b"{}"),
+}
+
+router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
+
+
+class InboxSearchBody(RequestBody):
+    """`metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 10
+    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    metadata: dict[str, object] | None = None
+    sort_by: str | None = None
+    sort_order: str | None = None
+
+
+class ActionRequest(RequestBody):
+    action: str
+    args: dict[str, object]
+
+
+class HumanResponse(RequestBody):
+    type: Literal["accept", "ignore", "response", "edit"]
+    args: str | ActionRequest | None = None
+
+
+class ResumeCommand(RequestBody):
+    """A list with one answer: an approval is one question."""
+
+    resume: Annotated[JsonList[HumanResponse], Field(min_length=1, max_length=1)]
+
+
+class InboxResumeBody(RequestBody):
+    """Whatever else a client sends for a run of its own is not for an approval, and is not looked at."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    command: ResumeCommand
+
+
+class InboxStateUpdateBody(RequestBody):
+    """Only "Mark as Resolved": no values, as the end."""
+
+    values: None = None
+    as_node: Literal["__end__"]
+
+
+class InboxThread(BaseModel):
+    """An approval. `interrupts` has what it asks while it waits for people; `values` are Markdown."""
+
+    thread_id: str
+    created_at: str
+    updated_at: str
+    state_updated_at: str
+    metadata: dict[str, Any]
+    status: Literal["idle", "busy", "interrupted", "error"]
+    values: dict[str, Any]
+    interrupts: dict[str, list[dict[str, Any]]]
+
+
+class InboxThreads(RootModel[list[InboxThread]]):
+    """A page."""
+
+
+class InboxState(BaseModel):
+    values: dict[str, Any]
+    next: list[str]
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    created_at: str
+    parent_checkpoint: None
+    tasks: list[dict[str, Any]]
+
+
+class InboxRun(BaseModel):
+    """The answer was taken."""
+
+    run_id: str
+    thread_id: str
+    assistant_id: str
+    created_at: str
+    updated_at: str
+    status: Literal["success"]
+    metadata: dict[str, Any]
+    multitask_strategy: None
+
+
+class InboxCheckpoint(BaseModel):
+    checkpoint: dict[str, Any]
+
+
+class InboxServerInfo(BaseModel):
+    flags: dict[str, bool]
+    host: dict[str, str | None]
+
+
+@router.get("/info")
+async def info() -> InboxServerInfo:
+    """Agent Inbox looks here, without a key, whether there is a server."""
+    host = {"kind": "self-hosted", "project_id": None, "tenant_id": None, "revision_id": None}
+    return InboxServerInfo(flags={"assistants": False, "crons": False, "langsmith": False}, host=host)
+
+
+@router.post("/threads/search", responses=documented_responses(InboxThreads), **require_roles(VIEWERS))
+async def search_threads(body: InboxSearchBody, desk: ContextDep) -> Response:
+    """What waits for people (`interrupted`), by time left; else the newest first."""
+    agent = _agent_filter(body.metadata or {})
+    found = [] if agent is None else [await _list_item(each, desk) async for each in _search_page(body, agent, desk)]
+    wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
+    return to_starlette(await offload(BESIDE if len(wanted) > 10 else 0, lambda: json_response(wanted)))
+
+
+@router.get("/threads/{thread_id}", responses=documented_responses(InboxThread, 404), **require_roles(VIEWERS))
+async def show_thread(thread_id: str, desk: ContextDep) -> Response:
+    """One approval, with what this person could answer now."""
+    return to_starlette(json_response(_thread(await desk.inbox.show(desk.workspace, thread_id), desk)))
+
+
+@router.get("/threads/{thread_id}/state", responses=documented_responses(InboxState, 404), **require_roles(VIEWERS))
+async def show_state(thread_id: str, desk: ContextDep) -> Response:
+    """The same in the shape of a checkpoint."""
+    view = await desk.inbox.show(desk.workspace, thread_id)
+    thread = _thread(view, desk)
+    asked = [each for interrupts in thread["interrupts"].values() for each in interrupts]
+    bare = {"error": None, "checkpoint": None, "state": None, "result": None}
+    task = {"id": thread_id, "name": view.stored.approval.subject.tool, "interrupts": asked, **bare}
+    state = {name: thread[name] for name in ("values", "metadata", "created_at")} | _checkpoint(thread_id)
+    more = {"next": [ALL_AGENTS_GRAPH] if asked else [], "parent_checkpoint": None, "tasks": [task] if asked else []}
+    return to_starlette(json_response(state | more))
+
+
+@router.post(
+    "/threads/{thread_id}/state",
+    responses=documented_responses(InboxCheckpoint, 404, 409, 422),
+    **require_roles(DECIDERS),
+)
+async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, desk: ContextDep) -> Response:
+    """Marked as resolved without an answer: the call is rejected."""
+    try:
+        await desk.inbox.decide(desk.workspace, thread_id, Reject(RESOLVED_REASON), desk.reviewer)
+    except Expired as error:
+        return to_starlette(_final_error(error))
+    return to_starlette(json_response(_checkpoint(thread_id)))
+
+
+@router.post(
+    "/threads/{thread_id}/runs", responses=documented_responses(InboxRun, 404, 409, 422), **require_roles(DECIDERS)
+)
+async def resume_thread(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
+    """Takes the answer to an approval, as the decision of whoever is signed in."""
+    try:
+        return to_starlette(json_response(await _resume(thread_id, body, desk), headers=_location_headers(thread_id)))
+    except Expired as error:
+        return to_starlette(_final_error(error))
+
+
+@router.post(
+    "/threads/{thread_id}/runs/stream",
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "object"}}}}, **documented_errors(404)},
+    **require_roles(DECIDERS),
+)
+async def resume_and_stream(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
+    """The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason."""
+    try:
+        run = await _resume(thread_id, body, desk)
+    except (Conflict, Expired, Forbidden, InvalidDecision) as error:
+        told = [(b"error", error_response(error).body)]
+    else:
+        values = _thread(await desk.inbox.show(desk.workspace, thread_id), desk)["values"]
+        told = [(b"metadata", encode_json({"run_id": run["run_id"], "attempt": 1})), (b"values", encode_json(values))]
+    frames = b"".join(b"event: %b\r\ndata: %b\r\n\r\n" % each for each in [*told, (b"end", b"null")])
+    return to_starlette(
+        HttpResponse(
+            200, frames, (*_location_headers(thread_id), (b"cache-control", b"no-store")), b"text/event-stream"
+        )
+    )
+
+
+async def _resume(thread_id: str, body: InboxResumeBody, desk: RequestContext) -> dict[str, object]:
+    view, said = await desk.inbox.show(desk.workspace, thread_id), body.command.resume[0]
+    if view.status != "pending":
+        raise already_decided_error(replace(view.stored.approval, status=view.status))
+    try:
+        decision = await offload(BESIDE if said.type == "edit" else 0, lambda: _decision(said, view))
+    except (Conflict, InvalidDecision) as error:
+        await desk.inbox.refuse(desk.workspace, thread_id, ATTEMPTED_DECISIONS[said.type], desk.reviewer, error)
+        raise
+    approval = await desk.inbox.decide(desk.workspace, thread_id, decision, desk.reviewer)
+    times = dict.fromkeys(("created_at", "updated_at"), rfc3339(desk.site.clock()))
+    ids = {"run_id": thread_id, "thread_id": thread_id, "assistant_id": ALL_AGENTS_GRAPH}
+    return {**ids, **times, "status": "success", "metadata": {"status": approval.status}, "multitask_strategy": None}
+
+
+def _decision(said: HumanResponse, view: ApprovalDetails) -> Decision:
+    if said.type in ("accept", "edit") and not _is_showable(view):
+        raise InvalidDecision(f"{NOT_SHOWABLE} Decide in Interlock.")
+    match said.type, said.args:
+        case "accept", None | ActionRequest() as repeated:
+            return Approve(_acknowledgement(repeated, view))
+        case "ignore", None:
+            return Reject(IGNORED_REASON)
+        case "response", str(text) if text:
+            return _response(text, view)
+        case "edit", ActionRequest() as request:
+            return _edit(request, view)
+        case _:
+            fitting = {"accept": "null", "ignore": "null", "response": "a text", "edit": "{action, args}"}[said.type]
+            message = f"An answer of the type {said.type} has {fitting} as its args. Nothing was decided."
+            raise InvalidDecision(message, [Problem("/command/resume/0/args", f"has to be {fitting}")])
+
+
+def _acknowledgement(repeated: ActionRequest | None, view: ApprovalDetails) -> Acknowledgement:
+    """Where edits are allowed the web app repeats what it showed: then it is known what this person saw."""
+    if repeated is None:
+        return Acknowledgement()
+    _check_action(repeated, view)
+    if canonical(repeated.args) != _shown_args_bytes(view.stored.payload):
+        raise DigestMismatch("These are not the arguments that wait. Look again, or edit them instead of accepting.")
+    return Acknowledgement(view.stored.approval.args_sha256)
+
+
+def _edit(request: ActionRequest, view: ApprovalDetails) -> Decision:
+    """Brings all arguments anew, so that it replaces what was proposed; not what somebody else made of it."""
+    _check_action(request, view)
+    shown = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
+    if len(request.args) > MAX_ARGS:
+        raise InvalidDecision(f"An edit in Agent Inbox has at most {MAX_ARGS} arguments. Edit the call in Interlock.")
+    args = coerce_args(request.args, shown, view.spec.schema or {})
+    approval = view.stored.approval
+    return Edit(args, Acknowledgement(None if approval.editors else approval.args_sha256))
+
+
+def _check_action(request: ActionRequest, view: ApprovalDetails) -> None:
+    if request.action != view.stored.approval.subject.tool:
+        problem = Problem("/command/resume/0/args/action", "another tool")
+        raise InvalidDecision("An answer cannot turn the call into one of another tool. Reject it instead.", [problem])
+
+
+def _response(text: str, view: ApprovalDetails) -> Decision:
+    asked = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
+    schema = asked.get("schema") if view.stored.approval.subject.tool == QUESTION_TOOL else None
+    answer = parse_answer(text, cast(Mapping[str, object], schema)) if isinstance(schema, Mapping) else None
+    return read_decision({"kind": "respond", **({"message": text} if answer is None else {"answer": answer})})
+
+
+def _agent_filter(metadata: Mapping[str, object]) -> str | None:
+    """Of whom the threads are, "" for all; None where no thread has such metadata."""
+    match dict(metadata):
+        case {"graph_id": str(name), **rest} if name and not rest:
+            return "" if name == ALL_AGENTS_GRAPH else name
+        case some:
+            return None if some else ""
+
+
+async def _search_page(wanted: InboxSearchBody, agent: str, desk: RequestContext) -> AsyncIterator[Stored]:
+    statuses = tuple(status for status, shown in THREAD_STATUSES.items() if shown == wanted.status)
+    query, left = ApprovalQuery(statuses, agent=agent), wanted.offset
+    while left:
+        page = await desk.inbox.list(desk.workspace, replace(query, limit=min(left, SKIP_BATCH)))
+        left, query = left - len(page.items), replace(query, cursor=page.next or "")
+        if page.next is None:
+            return
+    for stored in (await desk.inbox.list(desk.workspace, replace(query, limit=wanted.limit))).items:
+        yield stored
+
+
+async def _list_item(stored: Stored, desk: RequestContext) -> dict[str, Any]:
+    """The web app draws a thread from the list alone: what waits is there with its arguments."""
+    if status_at(stored.approval, desk.site.clock()) != "pending":
+        return _thread_summary(stored, desk)
+    return _thread(await desk.inbox.show(desk.workspace, stored.approval.id), desk)
+
+
+def _thread(view: ApprovalDetails, desk: RequestContext) -> dict[str, Any]:
+    thread, approval = _thread_summary(view.stored, desk), view.stored.approval
+    if view.status != "pending":
+        return thread
+    interrupt = {"id": approval.id, "value": [_human_interrupt(view, desk)], "when": "during", "resumable": True}
+    return {**thread, "interrupts": {approval.id: [interrupt]}}
+
+
+def _human_interrupt(view: ApprovalDetails, desk: RequestContext) -> dict[str, object]:
+    approval, whole = view.stored.approval, _is_showable(view)
+    found = decision_blockers(approval, desk.reviewer, desk.site.clock())
+    hindrance = found["approve"] or (_digest_required_reason(approval) if whole else NOT_SHOWABLE)
+    allowed = {
+        "allow_accept": not hindrance,
+        "allow_edit": not found["edit"] and whole and not approval.editors and AGENT_SECRET not in approval.alarms,
+        "allow_respond": not found["respond"],
+        "allow_ignore": not found["reject"],
+    }
+    request = {"action": approval.subject.tool, "args": shown_args(view.stored.payload) or {} if whole else {}}
+    card = view.card if whole else replace(view.card, fields=(), findings=view.card.findings[:MAX_ARGS])
+    why = hindrance if approval.subject.tool != QUESTION_TOOL else ""
+    return {
+        "action_request": request,
+        "config": allowed,
+        "description": describe_card(card, why, _link(approval, desk)),
+    }
+
+
+def _digest_required_reason(approval: Approval) -> str:
+    """Why an answer without a digest would not be taken, or ""."""
+    if approval.editors:
+        return "Somebody edited the arguments."
+    return "Some arguments may deceive, and nobody can acknowledge that here." if approval.alarms else ""
+
+
+def _thread_summary(stored: Stored, desk: RequestContext) -> dict[str, Any]:
+    """The web app draws all texts of `values` as Markdown with HTML in it: what others wrote stands in code."""
+    approval, decided = stored.approval, stored.approval.decision
+    status = status_at(approval, desk.site.clock())
+    created, updated = rfc3339(approval.created_at), rfc3339(decided.at if decided else approval.created_at)
+    decision = decided and {
+        "kind": decided.kind,
+        "by": code_span(visible(decided.by)),
+        "reason": code_span(visible(decided.reason)),
+    }
+    told = {"tool": visible(approval.subject.tool), "agent": visible(approval.subject.agent)}
+    values = {name: code_span(text) for name, text in {"sentence": approval_sentence(stored), **told}.items()}
+    return {
+        "thread_id": approval.id,
+        "created_at": created,
+        "updated_at": updated,
+        "state_updated_at": updated,
+        "metadata": {"graph_id": ALL_AGENTS_GRAPH, "agent": approval.subject.agent},
+        "status": THREAD_STATUSES[status],
+        "values": {**values, "status": status, "decision": decision, "link": _link(approval, desk)},
+        "interrupts": {},
+    }
+
+
+def _is_showable(view: ApprovalDetails) -> bool:
+    """Whether the web app would show the arguments as they are, and send them back so."""
+    small = len(_shown_args_bytes(view.stored.payload)) <= MAX_ARGS_BYTES and len(view.card.fields) <= MAX_ARGS
+    return small and is_js_safe(shown_args(view.stored.payload))
+
+
+def _shown_args_bytes(payload: Payload) -> bytes:
+    """The arguments as people see them."""
+    return (payload.shown if payload.shown is not None else payload.args) or b"{}"
+
+
+def _link(approval: Approval, desk: RequestContext) -> str:
+    return f"{desk.site.public_url}/a/{approval.id}"
+
+
+def _final_error(error: Error) -> HttpResponse:
+    """The client takes 410 for something that passes, and would ask again for half a minute."""
+    return error_response(error)._replace(status=409)
+
+
+def _location_headers(thread_id: str) -> tuple[tuple[bytes, bytes], ...]:
+    return ((b"content-location", f"/threads/{thread_id}/runs/{thread_id}".encode()),)
+
+
+def _checkpoint(thread_id: str) -> dict[str, Any]:
+    return {"checkpoint": {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": thread_id}}
+
+
+# What says of a single argument what it is; `required` and the like are about all of them together.
+SHARED_KEYWORDS = ("$schema", "$id", "patternProperties", "additionalProperties")
+KEYWORDS_WITH_REFS = (*SHARED_KEYWORDS, "$defs", "definitions", "properties")
+MAX_SAFE_INTEGER = 2**53 - 1
+REF_PATTERN = re.compile(r'"\$\w*[rR]ef"')
+AMBIGUOUS = "could be a text or something else, and a box cannot say which: edit it in Interlock"
+
+
+def coerce_args(
+    typed: Mapping[str, object], shown: Mapping[str, object], schema: Mapping[str, object]
+) -> dict[str, object]:
+    """Texts become what the schema says that they are, or it is refused: nothing is guessed."""
+    read = {name: _coerce_value(name, value, shown, schema) for name, value in typed.items()}
+    problems = [problem for each in read.values() if isinstance(each, CoercionErrors) for problem in each.problems]
+    if problems:
+        listed = "; ".join(map(str, problems))
+        raise InvalidDecision(f"The edit does not fit the tool: {listed}. Nothing was decided.", problems)
+    return read
+
+
+def parse_answer(text: str, schema: Mapping[str, object]) -> object:
+    """What a typed answer means to a question with a schema; None where it is the text itself."""
+    fitting = (
+        [] if not validate(schema, text) else [each for each in _json_readings(text) if not validate(schema, each)]
+    )
+    return fitting[0] if fitting else None
+
+
+def is_js_safe(value: object) -> bool:
+    """Whether it is the same after JavaScript read it: a larger whole number would silently become another."""
+    match value:
+        case int():
+            return abs(value) <= MAX_SAFE_INTEGER
+        case Mapping():
+            return all(map(is_js_safe, value.values()))
+        case list():
+            return all(map(is_js_safe, value))
+        case _:
+            return True
+
+
+def to_input_text(value: object) -> str:
+    """What the web app writes into the box for an argument."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def describe_card(card: Card, hindrance: str, link: str) -> str:
+    """Markdown. All that an agent could have written stands in code: it cannot pose as ours, nor be HTML."""
+    return "\n".join(_lines(card, hindrance, link))
+
+
+def code_span(text: str) -> str:
+    """A code span that nothing inside can end; the text is `visible` already, so that it is one line."""
+    if not text.strip():
+        return f"(empty, {len(text)} characters)" if text else "(empty)"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}"
+
+
+class CoercionErrors:
+    """Why a text is no value."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = problems
+
+
+def _coerce_value(name: str, value: object, shown: Mapping[str, object], schema: Mapping[str, object]) -> object:
+    """A box that shows what it showed at first still holds that value."""
+    if not isinstance(value, str):
+        return value
+    if name in shown and value == to_input_text(shown[name]):
+        return shown[name]
+    readings, own = [value, *_json_readings(value)], _argument_schema(name, schema)
+    fitting = [each for each in readings if not validate(own, {name: each})]
+    match fitting:
+        case []:
+            return CoercionErrors([_problem_at_argument(name, each) for each in validate(own, {name: readings[-1]})])
+        case [only]:
+            return only
+        case _:
+            return (
+                value if isinstance(shown.get(name, ""), str) else CoercionErrors([Problem(_pointer(name), AMBIGUOUS)])
+            )
+
+
+def _problem_at_argument(name: str, problem: Problem) -> Problem:
+    """What is wrong with all of them together is wrong with the only one that was checked."""
+    inside = problem.pointer == _pointer(name) or problem.pointer.startswith(f"{_pointer(name)}/")
+    return problem if inside else Problem(_pointer(name), problem.message)
+
+
+def _argument_schema(name: str, schema: Mapping[str, object]) -> dict[str, object]:
+    """As little of the schema as this argument takes: a large one takes long to make ready, for each of them."""
+    properties = schema.get("properties")
+    own = properties.get(name) if isinstance(properties, Mapping) else None
+    kept = {part: schema[part] for part in SHARED_KEYWORDS if part in schema}
+    if REF_PATTERN.search(json.dumps([own, kept])):  # to anywhere
+        return {part: schema[part] for part in KEYWORDS_WITH_REFS if part in schema}
+    return kept if own is None else {**kept, "properties": {name: own}}
+
+
+def _json_readings(text: str) -> list[object]:
+    """What a text could mean besides itself: at most one thing, read strictly."""
+    try:
+        value = parse_json(text)
+    except InvalidRequest:
+        return []
+    return [] if isinstance(value, str) else [value]
+
+
+def _lines(card: Card, hindrance: str, link: str) -> Iterator[str]:
+    yield from (code_span(card.sentence), "")
+    if hindrance:
+        yield from ("**It cannot be accepted here:**", f"- {code_span(visible(hindrance))}", "")
+    if card.findings:
+        yield from (
+            "**Look twice:**",
+            *(f"- {code_span(f'{visible(each.pointer)}: {each.message}')}" for each in card.findings),
+            "",
+        )
+    if card.fields:
+        yield from ("**The arguments, exactly:**", *map(_field, card.fields), "")
+    for title, text in (
+        ("Preview", card.preview),
+        ("The agent's description, unverified", card.agent_description),
+        ("The agent's preview, unverified", card.agent_preview),
+        ("The agent says, unverified", card.agent_says),
+    ):
+        yield from (f"**{title}:**", f"- {_shorten(text)}", "") if text else ()
+    yield from ("**About it:**", *(f"- {label}: {code_span(text)}" for label, text in card.facts), "")
+    yield f"[Look at it in Interlock]({link})"
+
+
+def _field(field: CardField) -> str:
+    digest = f" ({field.length} characters, SHA-256 {field.sha256})" if field.sha256 else ""
+    return f"- {code_span(visible(field.pointer))}: {_shorten(field.text)}{digest}"
+
+
+def _shorten(text: str) -> str:
+    head, tail = head_and_tail(text, LONG_TEXT)
+    return f"{code_span(head)} … {code_span(tail)}" if tail else code_span(head)
+
+
+def _pointer(name: str) -> str:
+    return f"/{name.replace('~', '~0').replace('/', '~1')}"

@@ -1,0 +1,567 @@
+"""HumanLayer's SDK, unmodified: function calls that people approve, and questions that they answer.
+
+Its program runs the function itself as soon as it reads `approved: true`, and never says what came of it. So a yes is
+told once: the first look that finds it starts the call and ends it as handed over, and every later look is refused.
+
+It is long because a protocol is one file: its routes and its shapes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from interlock.app.gate import Gate
+from interlock.app.workspaces import WorkspaceServices
+from interlock.core.approval.execute import START_TOKEN_PREFIX
+from interlock.core.call import ANY_OWNER, MAX_NAME, MAX_TEXT_LENGTH, QUESTION_TOOL, ToolCall, ToolSpec, redact
+from interlock.core.canonical import canonical, digest
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Acknowledgement, Approve, Decision, Reject, Respond
+from interlock.core.errors import (
+    AlreadyStarted,
+    CallMismatch,
+    Conflict,
+    Expired,
+    Forbidden,
+    InvalidDecision,
+    InvalidRequest,
+    NotFound,
+    Problem,
+)
+from interlock.core.identity import Principal
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.presenters.approval import shown_args
+from interlock.runtime.durations import rfc3339
+from interlock.server.dependencies import (
+    AGENTS,
+    DECIDERS,
+    PrincipalDep,
+    StateDep,
+    documented_responses,
+    require_roles,
+    to_starlette,
+)
+from interlock.server.http import HttpResponse, RequestBody, json_response
+from interlock.server.proposals import QUESTION_SPEC, ProposalBody, action_terms, known_spec, make_tool_call
+from interlock.server.state import ServerState
+from interlock.storage.tables.idempotency import IdempotencyKey
+
+MAX_OPTIONS = 100
+
+
+class ResponseOption(RequestBody):
+    """A ready answer; one that is `interactive` wants words of the person's own."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    title: str | None = None
+    description: str | None = None
+    prompt_fill: str | None = None
+    interactive: bool = False
+
+    @property
+    def label(self) -> str:
+        return self.title or self.name
+
+
+CallId = Annotated[str, Field(pattern=r"^[^/?#%]+$")]  # it stands in an address, which the SDK writes as it is
+ChannelSpecs = dict[str, dict[str, object] | None]
+OptionList = Annotated[list[ResponseOption], Field(max_length=MAX_OPTIONS)] | None
+AgentState = dict[str, object] | None
+
+
+class FunctionCallSpec(RequestBody):
+    fn: str
+    kwargs: dict[str, object]
+    channel: ChannelSpecs | None = None
+    reject_options: OptionList = None
+    state: AgentState = None
+
+
+class FunctionCallBody(RequestBody):
+    """A function that a program wants to run. What became of it is the server's to say: `status` stays empty."""
+
+    run_id: str
+    call_id: CallId
+    spec: FunctionCallSpec
+    status: None = None
+
+
+class HumanContactSpec(RequestBody):
+    msg: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH)]
+    subject: str | None = None
+    channel: ChannelSpecs | None = None
+    response_options: OptionList = None
+    state: AgentState = None
+
+
+class HumanContactBody(RequestBody):
+    """A question to people."""
+
+    run_id: str
+    call_id: CallId
+    spec: HumanContactSpec
+    status: None = None
+
+
+class FunctionCallAnswerBody(RequestBody):
+    """A person's yes or no. Times are the server's own, whatever is given."""
+
+    approved: bool
+    comment: Annotated[str, Field(max_length=MAX_COMMENT)] | None = None
+    reject_option_name: str | None = None
+    requested_at: str | None = None
+    responded_at: str | None = None
+    slack_message_ts: str | None = None
+
+
+class HumanContactAnswerBody(RequestBody):
+    """A person's words, or one of the options by its name."""
+
+    response: Annotated[str, Field(max_length=MAX_MESSAGE)] | None = None
+    response_option_name: str | None = None
+    requested_at: str | None = None
+    responded_at: str | None = None
+
+
+class EscalationBody(RequestBody):
+    """The agent's words to those who decide. Whom they reach is the policy's business."""
+
+    escalation_msg: str
+    additional_recipients: Annotated[list[dict[str, object]], Field(max_length=MAX_OPTIONS)] | None = None
+    channel: ChannelSpecs | None = None
+
+
+class FunctionCallStatus(BaseModel):
+    requested_at: str
+    responded_at: str | None
+    approved: bool | None
+    comment: str | None
+    reject_option_name: str | None
+    slack_message_ts: None
+
+
+class FunctionCall(BaseModel):
+    """`approved` is null until a decision stands, and true in one answer only."""
+
+    run_id: str
+    call_id: str
+    spec: dict[str, Any]
+    status: FunctionCallStatus
+
+
+class HumanContactStatus(BaseModel):
+    requested_at: str
+    responded_at: str | None
+    response: str | None
+    response_option_name: str | None
+
+
+class HumanContact(BaseModel):
+    """`response` is null until somebody answered."""
+
+    run_id: str
+    call_id: str
+    spec: dict[str, Any]
+    status: HumanContactStatus
+
+
+def question_args(spec: HumanContactSpec) -> dict[str, object]:
+    """Ready answers are all that can be chosen, unless one of them wants words."""
+    args: dict[str, object] = {"question": spec.msg}
+    args |= {"subject": spec.subject} if spec.subject is not None else {}
+    options = spec.response_options or ()
+    closed = options and not any(each.interactive for each in options)
+    return args | ({"choices": [each.label for each in options]} if closed else {})
+
+
+def agent_says_text(spec: FunctionCallSpec | HumanContactSpec) -> str:
+    """All but the call is what the agent says: shown to people as such, and told back. Tokens are not kept."""
+    options = spec.reject_options if isinstance(spec, FunctionCallSpec) else spec.response_options
+    field = "reject_options" if isinstance(spec, FunctionCallSpec) else "response_options"
+    names = [name for each in options or () for name in {each.name, each.label}]
+    if len(names) != len(set(names)):
+        raise InvalidRequest(f"{field} need names and titles of their own.")
+    ways = {way: _without_token(told) for way, told in (spec.channel or {}).items() if told}
+    said = {
+        "channel": ways,
+        field: [each.model_dump(exclude_defaults=True) for each in options or ()],
+        "state": spec.state,
+    }
+    kept = {name: value for name, value in said.items() if value or (name == "state" and value is not None)}
+    text = json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InvalidRequest(
+            f"channel, options and state have {len(text):,} characters; {MAX_TEXT_LENGTH:,} can be kept."
+        )
+    return text
+
+
+def _without_token(told: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in told.items() if value is not None and name != "bot_token"}
+
+
+__all__ = ["router"]
+
+
+RequestKind = Literal["function_call", "contact_request"]
+ALLOWED_DECISIONS = ("approve", "reject")  # the program runs the arguments that it has: an edit could not reach them
+HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
+ALREADY_DELIVERED = (
+    "A yes is told once, and this one was told already. Ask again under a new call_id if the function did not run."
+)
+
+router = APIRouter(prefix="/humanlayer/v1", tags=["HumanLayer"])
+
+
+@dataclass(frozen=True)
+class HumanLayerContext:
+    """Where somebody comes to with a call id: their workspace, and who they are."""
+
+    site: ServerState
+    doors: WorkspaceServices
+    caller: Principal
+
+    @property
+    def workspace(self) -> str:
+        return self.doors.workspace
+
+    @property
+    def gate(self) -> Gate:
+        return self.doors.gate_for(self.caller)
+
+    async def id_of(self, kind: RequestKind, call_id: str) -> str:
+        """The approval's id, by the call's alone: a look names no run. Nobody can take it before."""
+        key = await self.site.store.secret_key(self.workspace)
+        return str(UUID(bytes=hmac.digest(key, f"humanlayer\0{kind}\0{call_id}".encode(), "sha256")[:16], version=4))
+
+    async def stored(self, kind: RequestKind, call_id: str) -> Stored:
+        """Raises NotFound for what is not there; to an agent only its own is."""
+        try:
+            stored = await self.site.store.get(self.workspace, await self.id_of(kind, call_id))
+        except NotFound:
+            raise _call_not_found() from None
+        if self.caller.is_agent and stored.approval.subject.owner not in {*self.caller.owners, ANY_OWNER}:
+            raise _call_not_found()
+        return stored
+
+    async def proposed(self, approval_id: str, call: ToolCall) -> Stored:
+        """What is there now under the id of what was just posted: the very same, or it is refused."""
+        stored = await self.site.store.get(self.workspace, approval_id)
+        subject, says = stored.approval.subject, stored.payload.agent_says or ""
+        theirs = subject.owner in {*self.caller.owners, ANY_OWNER}
+        if not theirs or (stored.payload.args is not None and says != call.agent_says):
+            raise _call_mismatch()
+        return stored
+
+    async def asked(self, call: ToolCall, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Of the call that is there already nothing is told: its approval's id would lead another agent to it."""
+        try:
+            return await self.site.quotas.spend(self.caller, self.gate, call, None, ask)
+        except CallMismatch:
+            raise _call_mismatch() from None
+
+    def call(self, body: FunctionCallBody | HumanContactBody, tool: str, args: dict[str, object]) -> ToolCall:
+        wish = ProposalBody(
+            tool=tool,
+            args=args,
+            run_id=body.run_id,
+            call_id=body.call_id,
+            setting="paused",
+            agent_says=agent_says_text(body.spec),
+        )
+        call = make_tool_call(wish, self.caller, self.site, self.doors, "paused")
+        return call if tool == QUESTION_TOOL else replace(call, decisions=ALLOWED_DECISIONS)
+
+    async def hand_over(self, approval_id: str) -> None:
+        """One winner, and for good: of two programs that look at once, one is told yes and the other is refused."""
+        runner = f"{START_TOKEN_PREFIX}{self.caller.credential}:{secrets.token_hex(16)}"
+        started = await self.gate.start(self.workspace, approval_id, runner)
+        told = Payload(result=canonical(HANDED_OVER))
+        await self.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=told)
+
+    async def decide(self, stored: Stored, decision: Decision) -> Stored:
+        reviewer = self.doors.reviewer(self.caller, self.site.clock())
+        await self.doors.inbox.decide(self.workspace, stored.approval.id, decision, reviewer)
+        return await self.site.store.get(self.workspace, stored.approval.id)
+
+    async def escalate(self, stored: Stored, body: EscalationBody) -> Stored:
+        """Words for the timeline: an agent chooses neither who decides nor who is told."""
+        people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
+        self.site.quotas.take(self.caller)
+        text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
+        await self.gate.remark(self.workspace, stored.approval.id, text, self.caller.actor)
+        return stored
+
+
+async def _context(site: StateDep, caller: PrincipalDep) -> HumanLayerContext:
+    return HumanLayerContext(site, await site.workspaces.doors(caller.workspace), caller)
+
+
+HumanLayerContextDep = Annotated[HumanLayerContext, Depends(_context)]
+
+
+@router.post("/function_calls", responses=documented_responses(FunctionCall, 409, 429), **require_roles(AGENTS))
+async def ask_about_function(body: FunctionCallBody, counter: HumanLayerContextDep) -> Response:
+    """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
+    call = counter.call(body, body.spec.fn, body.spec.kwargs)
+    approval_id = await counter.id_of("function_call", body.call_id)
+    gate, spec = counter.gate, known_spec(body.spec.fn, counter.site, counter.doors)
+    spec = spec or ToolSpec(body.spec.fn, decisions=ALLOWED_DECISIONS, declared=True)
+    fill = action_terms(counter.site.action(body.spec.fn), counter.doors)
+    outcome = await counter.asked(call, lambda: gate.check(call, spec, approval_id=approval_id, fill=fill))
+    if isinstance(outcome, Refused) and not outcome.approval_id:
+        return to_starlette(await _denied_response(counter, approval_id, call, spec, outcome.reason))
+    stored = await counter.proposed(approval_id, call)
+    return to_starlette(json_response(_function_json(stored, _function_status(stored, outcome))))
+
+
+@router.get(
+    "/function_calls/{call_id}", responses=documented_responses(FunctionCall, 404, 409, 410), **require_roles(AGENTS)
+)
+async def show_function_call(call_id: str, counter: HumanLayerContextDep) -> Response:
+    """What became of a call. The first look at an approved one is told so and has to run it; no other one ever is."""
+    try:
+        first = await counter.stored("function_call", call_id)
+    except NotFound:
+        return to_starlette(await _kept_denial(counter, call_id))
+    outcome = await counter.gate.look(counter.workspace, first.approval.id)
+    stored = await counter.site.store.get(counter.workspace, first.approval.id)
+    status = _function_status(stored, outcome)
+    if isinstance(outcome, Proceed):
+        await counter.hand_over(first.approval.id)
+        status |= {"approved": True, **_decision_fields(stored)}
+    return to_starlette(json_response(_function_json(stored, status)))
+
+
+@router.post("/contact_requests", responses=documented_responses(HumanContact, 409, 410, 429), **require_roles(AGENTS))
+async def ask_human_contact(body: HumanContactBody, counter: HumanLayerContextDep) -> Response:
+    """Asks people something. The same one again is the same question."""
+    call = counter.call(body, QUESTION_TOOL, question_args(body.spec))
+    approval_id = await counter.id_of("contact_request", body.call_id)
+    outcome = await counter.asked(call, lambda: counter.gate.ask(call, QUESTION_SPEC, approval_id=approval_id))
+    if isinstance(outcome, Refused) and not outcome.approval_id:
+        raise Forbidden(outcome.reason)
+    stored = await counter.proposed(approval_id, call)
+    return to_starlette(json_response(_contact_json(stored, outcome)))
+
+
+@router.get(
+    "/contact_requests/{call_id}", responses=documented_responses(HumanContact, 404, 409, 410), **require_roles(AGENTS)
+)
+async def show_contact(call_id: str, counter: HumanLayerContextDep) -> Response:
+    """What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth."""
+    first = await counter.stored("contact_request", call_id)
+    outcome = await counter.gate.look(counter.workspace, first.approval.id)
+    stored = await counter.site.store.get(counter.workspace, first.approval.id)
+    return to_starlette(json_response(_contact_json(stored, outcome)))
+
+
+@router.post(
+    "/agent/function_calls/{call_id}/respond",
+    responses=documented_responses(FunctionCall, 404, 409, 410, 422),
+    **require_roles(DECIDERS),
+)
+async def decide_function(call_id: str, body: FunctionCallAnswerBody, counter: HumanLayerContextDep) -> Response:
+    """A person's yes or no. Who decides is whoever is signed in; the agent's own key never does."""
+    stored = await counter.stored("function_call", call_id)
+    stored = await counter.decide(stored, _decision(body, stored))
+    word = {"approved": True, "rejected": False}.get(stored.approval.status)
+    return to_starlette(
+        json_response(_function_json(stored, _pending_status(stored) | {"approved": word, **_decision_fields(stored)}))
+    )
+
+
+@router.post(
+    "/agent/human_contacts/{call_id}/respond",
+    responses=documented_responses(HumanContact, 404, 409, 410, 422),
+    **require_roles(DECIDERS),
+)
+async def answer_contact(call_id: str, body: HumanContactAnswerBody, counter: HumanLayerContextDep) -> Response:
+    """A person's answer to a question."""
+    stored = await counter.stored("contact_request", call_id)
+    option = _find_option(stored, "response_options", body.response_option_name, "/response_option_name")
+    said = _answer_text(option, body.response or "")
+    stored = await counter.decide(stored, Respond(said))
+    outcome = await counter.gate.look(counter.workspace, stored.approval.id)
+    return to_starlette(json_response(_contact_json(stored, outcome)))
+
+
+@router.post(
+    "/agent/function_calls/{call_id}/escalate_email",
+    responses=documented_responses(FunctionCall, 404, 409, 410, 429),
+    **require_roles(AGENTS),
+)
+async def escalate_function(call_id: str, body: EscalationBody, counter: HumanLayerContextDep) -> Response:
+    """Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when."""
+    stored = await counter.escalate(await counter.stored("function_call", call_id), body)
+    return to_starlette(json_response(_function_json(stored, _pending_status(stored))))
+
+
+@router.post(
+    "/agent/human_contacts/{call_id}/escalate_email",
+    responses=documented_responses(HumanContact, 404, 409, 410, 429),
+    **require_roles(AGENTS),
+)
+async def escalate_contact(call_id: str, body: EscalationBody, counter: HumanLayerContextDep) -> Response:
+    """The same for a question."""
+    stored = await counter.escalate(await counter.stored("contact_request", call_id), body)
+    return to_starlette(json_response(_contact_json(stored, Waiting(stored.approval.id))))
+
+
+def _function_status(stored: Stored, outcome: Outcome) -> dict[str, object]:
+    """Never a yes: that is the look's alone to add. Whatever else there is ends the program's wait with a no."""
+    match outcome:
+        case Finished() | Waiting(status="running"):
+            raise AlreadyStarted(ALREADY_DELIVERED)
+        case Waiting() | Proceed():
+            return _pending_status(stored)
+        case Refused(reason=reason):
+            return _pending_status(stored) | {"approved": False, **_decision_fields(stored), "comment": reason}
+        case Answered(message=message):
+            return _pending_status(stored) | {"approved": False, **_decision_fields(stored), "comment": _text(message)}
+
+
+def _pending_status(stored: Stored) -> dict[str, object]:
+    return _empty_status(rfc3339(stored.approval.created_at))
+
+
+def _empty_status(requested_at: str) -> dict[str, object]:
+    names = ("responded_at", "approved", "comment", "reject_option_name", "slack_message_ts")
+    return {"requested_at": requested_at, **dict.fromkeys(names)}
+
+
+def _decision_fields(stored: Stored) -> dict[str, object]:
+    """When, what was said, and which option was meant: by its name, or in its words."""
+    decided = stored.approval.decision
+    if decided is None:
+        return {}
+    said = {decided.reason, decided.comment} - {""}
+    options = _options(stored, "reject_options") if decided.kind == "reject" else ()
+    meant = next((each.name for each in options if {each.name, each.title} & said), None)
+    words = decided.reason or decided.comment or None
+    return {"responded_at": rfc3339(decided.at), "comment": words, "reject_option_name": meant}
+
+
+def _function_json(stored: Stored, status: Mapping[str, object]) -> dict[str, object]:
+    subject = stored.approval.subject
+    kept = {"channel": None, "reject_options": None, "state": None, **_stored_spec(stored)}
+    spec = {"fn": subject.tool, "kwargs": shown_args(stored.payload) or {}, **kept}
+    return {"run_id": subject.run_id, "call_id": subject.call_id, "spec": spec, "status": status}
+
+
+async def _denied_response(
+    counter: HumanLayerContext, approval_id: str, call: ToolCall, known: ToolSpec, reason: str
+) -> HttpResponse:
+    """A policy that forbids it leaves no approval to look at: what was answered is kept for a day instead."""
+    now = rfc3339(counter.site.clock())
+    kwargs = redact(call.args, known, await counter.site.store.secret_key(counter.workspace)).value
+    spec = {"fn": call.tool, "kwargs": kwargs, **json.loads(call.agent_says or "{}")}
+    status = _empty_status(now) | {"responded_at": now, "approved": False, "comment": reason}
+    told = json_response({"run_id": call.run_id, "call_id": call.call_id, "spec": spec, "status": status})
+    mark = digest(canonical([call.tool, call.run_id, call.value, call.agent_says]))
+    answers, place = counter.site.store.answers, _denial_slot(counter, approval_id)
+    kept = await answers.claim(place, mark)
+    if kept.digest != mark:
+        raise _call_mismatch()
+    if kept.mark:  # the first one is what a look tells
+        await answers.keep(place, kept.mark, told.status, told.body)
+    return told
+
+
+async def _kept_denial(counter: HumanLayerContext, call_id: str) -> HttpResponse:
+    kept = await counter.site.store.answers.look(_denial_slot(counter, await counter.id_of("function_call", call_id)))
+    if kept is None or not kept.status:
+        raise _call_not_found()
+    return HttpResponse(kept.status, kept.body)
+
+
+def _denial_slot(counter: HumanLayerContext, approval_id: str) -> IdempotencyKey:
+    """Beside the answers to Idempotency-Keys, which are kept by role: no role is called like this."""
+    return IdempotencyKey(counter.workspace, f"humanlayer:{counter.caller.owner}", approval_id)
+
+
+def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:
+    subject, args = stored.approval.subject, cast(dict[str, object], shown_args(stored.payload) or {})
+    kept = {"channel": None, "response_options": None, "state": None, **_stored_spec(stored)}
+    spec = {"msg": args.get("question", ""), "subject": args.get("subject"), **kept}
+    status: dict[str, object] = {"requested_at": rfc3339(stored.approval.created_at), "responded_at": None}
+    status |= {"response": None, "response_option_name": None}
+    match outcome:
+        case Answered() if stored.approval.erased_at is not None:
+            raise Conflict("What was answered has been erased. Ask again under a new call_id.")
+        case Answered(message=message):
+            said = _text(message)
+            meant = [each.name for each in _options(stored, "response_options") if said in (each.name, each.title)]
+            at = _decision_fields(stored).get("responded_at")
+            status |= {"responded_at": at, "response": said, "response_option_name": meant[0] if meant else None}
+        case Refused(status="expired"):
+            raise Expired("Nobody answered this question in time. Ask again under a new call_id.")
+        case Refused(reason=reason):
+            raise Conflict(f"This question was not answered: {reason}")
+        case _:
+            pass
+    return {"run_id": subject.run_id, "call_id": subject.call_id, "spec": spec, "status": status}
+
+
+def _decision(body: FunctionCallAnswerBody, stored: Stored) -> Decision:
+    """There is no digest: it counts only for what has no findings. Nobody can have edited it."""
+    option = _find_option(stored, "reject_options", body.reject_option_name, "/reject_option_name")
+    comment = body.comment or ""
+    if body.approved and option:
+        problem = Problem("/reject_option_name", "goes with a no")
+        raise InvalidDecision("An option to reject goes with approved: false. Nothing was decided.", [problem])
+    if body.approved:
+        return Approve(Acknowledgement(comment=comment))
+    if option is None:
+        return Reject(comment)
+    return Reject((comment or option.prompt_fill or option.label)[:MAX_COMMENT], Acknowledgement(comment=option.name))
+
+
+def _answer_text(option: ResponseOption | None, words: str) -> str:
+    """Words are never dropped: with an option they are its own ones, or it has to want some."""
+    if option is not None and words in ("", option.name, option.title):
+        return option.label
+    if option is not None and not option.interactive:
+        problem = Problem("/response", "not the words of this option")
+        raise InvalidDecision("An answer has words, or the name of an option that wants none.", [problem])
+    if not words:
+        raise InvalidDecision("An answer has words, or the name of an option.", [Problem("/response", "missing")])
+    return words
+
+
+def _find_option(stored: Stored, field: str, name: str | None, pointer: str) -> ResponseOption | None:
+    found = next((each for each in _options(stored, field) if each.name == name), None)
+    if name is not None and found is None:
+        raise InvalidDecision("The agent offered no option of this name.", [Problem(pointer, "unknown")])
+    return found
+
+
+def _options(stored: Stored, field: str) -> Sequence[ResponseOption]:
+    return [ResponseOption.model_validate(each) for each in _stored_spec(stored).get(field) or ()]
+
+
+def _stored_spec(stored: Stored) -> dict[str, Any]:
+    """Besides the call, as the program gave it; nothing once it was erased."""
+    return cast(dict[str, Any], json.loads(stored.payload.agent_says or "{}"))
+
+
+def _text(message: object) -> str:
+    return message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
+
+
+def _call_mismatch() -> CallMismatch:
+    return CallMismatch("This call_id is known with another spec, or from another key. Use a new one.")
+
+
+def _call_not_found() -> NotFound:
+    return NotFound("There is no such call here.")
