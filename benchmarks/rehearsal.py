@@ -65,7 +65,10 @@ async def _fill(parts: AppServices, calls: int) -> None:
 
 def _judging(calls: int) -> float:
     """The pure part alone, on calls that are in memory."""
-    recorded = [RecordedCall(call, spec, "ask", "", number) for number, (call, spec) in enumerate(_calls(calls), 1)]
+    recorded = [
+        RecordedCall(call=call, spec=spec, verdict="ask", rule="", at=number)
+        for number, (call, spec) in enumerate(_calls(calls), 1)
+    ]
     begun = time.perf_counter()
     report = rehearse(recorded, IN_FORCE, DRAFT, KEEP)
     assert report.calls == calls

@@ -109,9 +109,18 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
     sentence = f"{tool} {args['amount']} {currency} for ticket T{number}"
     names = (f"run{chance.getrandbits(48):x}", "call", tool, "write", f"agent{chance.randrange(50)}", ())
     subject = Subject("default", *names, f"thread{number // 20}", asker, "medium", False, "0" * 64, "n", "p")
-    decided = None if status == "pending" else DecisionRecord("approve", decider, at, "web")
+    decided = None if status == "pending" else DecisionRecord("approve", decider, at, via="web")
     approval = Approval(
-        approval_id, subject, TERMS, "0" * 64, "0" * 64, status, at, at + 86_400_000, 3, decision=decided
+        id=approval_id,
+        subject=subject,
+        terms=TERMS,
+        args_sha256="0" * 64,
+        binding="0" * 64,
+        status=status,
+        created_at=at,
+        expires_at=at + 86_400_000,
+        version=3,
+        decision=decided,
     )
     payload = Payload(plain_json(args).encode(), None, sentence)
     words = search_document(Stored(approval, payload))

@@ -34,8 +34,8 @@ def takes(*names: str) -> dict[str, Any]:
 
 FUNCTIONS = {"get_weather": get_weather, "send_mail": send_mail}
 SPECS = {
-    "get_weather": ToolSpec("get_weather", "read", takes("city")),
-    "send_mail": ToolSpec("send_mail", "write", takes("to", "text"), describe="Send a mail to {to}"),
+    "get_weather": ToolSpec("get_weather", "read", schema=takes("city")),
+    "send_mail": ToolSpec("send_mail", "write", schema=takes("to", "text"), describe="Send a mail to {to}"),
 }
 TOOLS: Any = [{"name": spec.name, "input_schema": spec.schema} for spec in SPECS.values()]
 

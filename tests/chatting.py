@@ -36,16 +36,16 @@ from interlock.storage.store import SqlStore
 from tests.places import Place
 from tests.support import BOB, Clock
 
-ANN = Principal("default", "ann", "reviewer", frozenset({"editors"}))
+ANN = Principal("default", "ann", "reviewer", teams=frozenset({"editors"}))
 BEN = Principal("default", "ben", "reviewer")
 ROOT = Principal("default", "root", "admin")
 PEOPLE = (
-    User("ann", "reviewer", frozenset({"editors"})),
+    User("ann", "reviewer", teams=frozenset({"editors"})),
     User("ben", "reviewer"),
     User("root", "admin"),
-    User("fay", "reviewer", frozenset({"finance"})),
+    User("fay", "reviewer", teams=frozenset({"finance"})),
 )
-FAY = Reviewer("fay", "reviewer", frozenset({"finance"}), "test")
+FAY = Reviewer("fay", "reviewer", teams=frozenset({"finance"}), via="test")
 TEXT = {"type": "string"}
 PATIENCE = 30.0  # seconds until a test that waits for a condition gives up
 
@@ -102,21 +102,21 @@ class Effects:
     def _all(self) -> Sequence[Tool]:
         page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
         return (
-            self._tool(ToolSpec("t_look", "read", object_schema("what", what=TEXT))),
-            self._tool(ToolSpec("t_send", "write", object_schema("to", to=TEXT), describe=self.sentence)),
-            self._tool(ToolSpec("t_put", "write", object_schema("to", to=TEXT), idempotent=True)),
+            self._tool(ToolSpec("t_look", "read", schema=object_schema("what", what=TEXT))),
+            self._tool(ToolSpec("t_send", "write", schema=object_schema("to", to=TEXT), describe=self.sentence)),
+            self._tool(ToolSpec("t_put", "write", schema=object_schema("to", to=TEXT), idempotent=True)),
             self._tool(
                 ToolSpec(
                     "t_wipe",
                     "destructive",
-                    page,
+                    schema=page,
                     describe="Delete {page}. This cannot be undone.",
                     preview=lambda args: f"Page {args['page']}, 3 sections",
                     confirm="chat",
                 )
             ),
-            self._tool(ToolSpec("t_wipe_more", "destructive", page, confirm="chat")),
-            Tool(ToolSpec("t_wipe_slow", "destructive", page, confirm="chat"), "Deletes slowly", self._slow),
+            self._tool(ToolSpec("t_wipe_more", "destructive", schema=page, confirm="chat")),
+            Tool(ToolSpec("t_wipe_slow", "destructive", schema=page, confirm="chat"), "Deletes slowly", self._slow),
             Tool(ToolSpec("t_fail", "write"), "Fails", self._fail),
             Tool(ToolSpec("t_crash", "write", secret=("token",)), "Crashes", self._crash),
             Tool(ToolSpec("t_slow", "read"), "Reads slowly", self._slow),

@@ -21,9 +21,9 @@ from tests.places import File, Place
 START = 1_800_000_000_000
 WRITE = ToolSpec("delete_file", "destructive", describe="Delete {path}")
 READ = ToolSpec("read_file", "read")
-BOB = Reviewer("bob", "reviewer", frozenset({"finance"}), "test")
-EVE = Reviewer("eve", "reviewer", frozenset({"finance"}), "test")
-ADA = Reviewer("ada", "admin", frozenset(), "test")
+BOB = Reviewer("bob", "reviewer", teams=frozenset({"finance"}), via="test")
+EVE = Reviewer("eve", "reviewer", teams=frozenset({"finance"}), via="test")
+ADA = Reviewer("ada", "admin", teams=frozenset(), via="test")
 OK = Payload(result=b'"ok"')
 
 

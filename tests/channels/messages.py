@@ -54,7 +54,7 @@ def topic(
         findings=find_findings(shown.value, None, shown.secrets),
         secrets=shown.secrets,
     )
-    return ApprovalView(approval, status, card)
+    return ApprovalView(approval=approval, status=status, card=card)
 
 
 def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more: Any) -> Notification:
@@ -63,7 +63,16 @@ def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more:
     ended = {"ended": "approved", "expired": "expired"}
     said = None if bare else about or topic(status=ended.get(purpose, "pending"))
     made = Notification(
-        f"d1.{purpose}", "default.d1", "default", purpose, Recipient(), LINK, START, said, 21 if bare else 0, "ada"
+        id=f"d1.{purpose}",
+        thread="default.d1",
+        workspace="default",
+        purpose=purpose,
+        to=Recipient(),
+        link=LINK,
+        at=START,
+        topic=said,
+        count=21 if bare else 0,
+        by="ada",
     )
     return replace(made, **more)
 
@@ -72,4 +81,4 @@ def _decided(status: str) -> DecisionRecord | None:
     kinds = {"rejected": "reject", "responded": "respond", "expired": "expire", "cancelled": "cancel"}
     if status == "pending":
         return None
-    return DecisionRecord(kinds.get(status, "approve"), "interlock" if status == "expired" else "bob", START, "web")
+    return DecisionRecord(kinds.get(status, "approve"), "interlock" if status == "expired" else "bob", START, via="web")

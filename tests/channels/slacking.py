@@ -149,7 +149,9 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
             ("eve", "reviewer", ()),
             ("vic", "viewer", ()),
         ):
-            await parts.store.put_user("default", User(name, role, frozenset(teams), f"{name}@example.com"), "ada")
+            await parts.store.put_user(
+                "default", User(name, role, teams=frozenset(teams), email=f"{name}@example.com"), "ada"
+            )
             users[name] = slack.add_user(name, f"{name}@example.com")
         transport = httpx2.ASGITransport(app=build_app(site))
         async with site.reach.open(), httpx2.AsyncClient(transport=transport, base_url=PUBLIC, timeout=None) as http:

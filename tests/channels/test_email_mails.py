@@ -51,7 +51,7 @@ class Mailing:
 
     async def people(self, *names: str) -> None:
         for name in names:
-            user = User(name, "reviewer", frozenset({"finance"}), f"{name}@example.com")
+            user = User(name, "reviewer", teams=frozenset({"finance"}), email=f"{name}@example.com")
             await self.parts.store.put_user("default", user, "ada")
         await self.sweep()
 

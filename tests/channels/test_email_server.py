@@ -163,7 +163,16 @@ def channel_of(settings: dict[str, Any]) -> Channel:
 
 
 def message(to: Recipient = ADA) -> Notification:
-    return Notification("one.two", "default.one", "default", "test", to, f"{PUBLIC}/inbox", 1_800_000_000_000, by="ada")
+    return Notification(
+        id="one.two",
+        thread="default.one",
+        workspace="default",
+        purpose="test",
+        to=to,
+        link=f"{PUBLIC}/inbox",
+        at=1_800_000_000_000,
+        by="ada",
+    )
 
 
 async def failure(settings: dict[str, Any], to: Recipient = ADA) -> DeliveryFailed:

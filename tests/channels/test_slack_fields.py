@@ -48,7 +48,7 @@ def test_a_form_that_is_sent_off_untouched_changes_nothing(data: st.DataObject) 
     }
     inputs, left = make_inputs(args, data.draw(st.sampled_from([schema, None])))
     assert {each.name for each in inputs}.isdisjoint(left)
-    form = DecisionForm("edit", "Edit", "Change", inputs)
+    form = DecisionForm(kind="edit", title="Edit", submit="Change", inputs=inputs)
     view = form.view("metadata")
     assert view_misfit({"trigger_id": "t", "view": view}) == ""
     typed = {each.name: each for each in inputs}

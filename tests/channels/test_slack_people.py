@@ -75,14 +75,14 @@ async def test_an_address_counts_only_if_slack_stands_for_it(scene: Scene, more:
 
 
 async def test_an_address_of_two_accounts_is_nobody_s(scene: Scene) -> None:
-    twin = User("twin", "admin", frozenset(), "ADA@example.com")
+    twin = User("twin", "admin", teams=frozenset(), email="ADA@example.com")
     await scene.parts.store.put_user("default", twin, "ada")
     approval_id = await scene.ask()
     assert "No account here" in await refused(scene, "ada", approval_id)
 
 
 async def test_an_address_of_somebody_who_left_is_free(scene: Scene) -> None:
-    gone = User("old", "admin", frozenset(), "ada@example.com", removed_at=1)
+    gone = User("old", "admin", teams=frozenset(), email="ada@example.com", removed_at=1)
     await scene.parts.store.put_user("default", gone, "ada")
     approval_id = await scene.ask()
     await scene.click("ada", "approve")
@@ -115,7 +115,7 @@ async def test_a_viewer_is_told_that_they_may_not(scene: Scene) -> None:  # R41 
 
 async def test_who_was_removed_is_a_stranger(scene: Scene) -> None:
     approval_id = await scene.ask()
-    gone = User("bob", "reviewer", frozenset({"finance"}), "bob@example.com", removed_at=1)
+    gone = User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com", removed_at=1)
     await scene.parts.store.put_user("default", gone, "ada")
     await scene.site.workspaces.refresh("default")
     assert "No account here" in await refused(scene, "bob", approval_id)

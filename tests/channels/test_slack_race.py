@@ -16,7 +16,7 @@ from tests.standins.slack import buttons
 from tests.support import Clock
 
 ROUNDS = 12
-EVE = Reviewer("eve", "reviewer", frozenset(), "web")
+EVE = Reviewer("eve", "reviewer", teams=frozenset(), via="web")
 LATE = "Already decided: eve (reject). Nothing was changed."
 
 

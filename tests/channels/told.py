@@ -53,7 +53,13 @@ class Set:
         workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {}, reaching)
         log = JsonLogger(parts.clock, "none", lambda _: None)
         self.reach = NotificationService(
-            Settings(), parts.store, workspaces, channels, routes, log, "https://interlock.example"
+            settings=Settings(),
+            store=parts.store,
+            workspaces=workspaces,
+            channels=channels,
+            routes=routes,
+            log=log,
+            public_url="https://interlock.example",
         )
         self.workspaces = workspaces
         self.courier: Dispatcher = self.reach.courier()

@@ -68,7 +68,7 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: AppServices) -
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
     who = await parts.accounts.by_key(secret)
-    assert who == Principal("default", "office", "agent", frozenset(), "key", key.id, root=key.id)
+    assert who == Principal("default", "office", "agent", teams=frozenset(), via="key", credential=key.id, root=key.id)
     assert who.actor == "agent:office"
     revoked = await parts.accounts.revoke_key("default", key.id, "bob")
     assert revoked.revoked_at == START
@@ -106,9 +106,9 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: App
         "default",
         "bob",
         "reviewer",
-        frozenset({"finance"}),
-        "key",
-        secret[:12],
+        teams=frozenset({"finance"}),
+        via="key",
+        credential=secret[:12],
         root=secret[:12],
         person_role="admin",
         expires_at=key.expires_at,
@@ -438,11 +438,11 @@ async def test_unknown_keys_take_no_memory(parts: AppServices) -> None:
 async def test_people_are_added_changed_and_removed_with_an_author(parts: AppServices) -> None:  # R41, R48
     accounts = parts.accounts
     bob = await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
-    assert bob == User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
+    assert bob == User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com")
     with pytest.raises(Conflict, match="there already"):
         await accounts.add_user("default", "bob", "admin", "eve")
     changed = (await accounts.change_user("default", "bob", "eve", teams=frozenset())).user
-    assert changed == User("bob", "reviewer", frozenset(), "bob@example.com")
+    assert changed == User("bob", "reviewer", teams=frozenset(), email="bob@example.com")
     assert (await accounts.change_user("default", "bob", "eve", teams=frozenset())).user == changed
     gone = (await accounts.remove_user("default", "bob", "ada")).user
     assert (gone.removed_at, gone.email) == (START, "")

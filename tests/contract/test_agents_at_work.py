@@ -137,7 +137,7 @@ def office(parts: AppServices) -> MakeOffice:
     return make
 
 
-BOSS = AgentSettings("test:boss", "You are the boss.", ("okr",))
+BOSS = AgentSettings("test:boss", instructions="You are the boss.", tools=("okr",))
 
 
 async def test_a_switch_that_was_changed_counts_for_the_next_call(office: MakeOffice) -> None:  # R9
@@ -205,8 +205,8 @@ async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(office: Ma
 
 def family(boss: Mapping[str, bool], writer: Mapping[str, bool]) -> dict[str, AgentSettings]:
     return {
-        "boss": AgentSettings("test:boss", "", (), boss, ("writer",)),
-        "writer": AgentSettings("test:writer", "", ("okr",), writer),
+        "boss": AgentSettings("test:boss", instructions="", tools=(), tool_approvals=boss, agents=("writer",)),
+        "writer": AgentSettings("test:writer", instructions="", tools=("okr",), tool_approvals=writer),
     }
 
 

@@ -280,12 +280,14 @@ async def test_a_rule_with_approvers_is_not_decided_by_others(place: Place, cloc
 # R48
 async def test_the_teams_of_a_person_who_was_removed_meanwhile_open_nothing(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, calls(send()), ModelReply("Sent."), calls(send("c2"))) as chat:
-        await chat.store.put_user("default", User("ann", "reviewer", frozenset({"ops"})), "root")
+        await chat.store.put_user("default", User("ann", "reviewer", teams=frozenset({"ops"})), "root")
         await chat.workspaces.refresh("default")
         await chat.put_policy("version: 1\nrules:\n  - {name: ops send, teams: [ops], then: allow}\n")
         thread = await chat.say("Send it")
         assert (len(chat.effects.of("t_send")), await chat.cards(thread)) == (1, [])
-        await chat.store.put_user("default", User("ann", "reviewer", frozenset({"ops"}), removed_at=clock.now), "root")
+        await chat.store.put_user(
+            "default", User("ann", "reviewer", teams=frozenset({"ops"}), removed_at=clock.now), "root"
+        )
         await chat.workspaces.refresh("default")
         thread = await chat.say("Again", thread)
         assert (len(chat.effects.of("t_send")), len(await chat.cards(thread))) == (1, 1)

@@ -15,7 +15,7 @@ from interlock.core.ports import User
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, START, Clock, approve, faults, kinds, opened, pending, status
 
-VIC = Reviewer("vic", "viewer", frozenset({"finance"}), "test")
+VIC = Reviewer("vic", "viewer", teams=frozenset({"finance"}), via="test")
 TWO = """
 version: 1
 rules:
@@ -108,10 +108,12 @@ async def test_a_stand_in_decides_while_somebody_is_away(place: Place, clock: Cl
     async with opened(place, clock, TWO) as parts:
         to = People(frozenset({"zoe"}), frozenset({"night"}))
         for user in (
-            User("bob", "reviewer", frozenset({"finance"}), away_until=START + 1_000, away_to=to),
-            User("eve", "reviewer", frozenset({"finance"})),
-            User("ulf", "reviewer", frozenset({"finance"}), away_until=START + 1_000, away_to=to, removed_at=START),
-            User("kim", "reviewer", frozenset({"finance"}), away_to=to),
+            User("bob", "reviewer", teams=frozenset({"finance"}), away_until=START + 1_000, away_to=to),
+            User("eve", "reviewer", teams=frozenset({"finance"})),
+            User(
+                "ulf", "reviewer", teams=frozenset({"finance"}), away_until=START + 1_000, away_to=to, removed_at=START
+            ),
+            User("kim", "reviewer", teams=frozenset({"finance"}), away_to=to),
             User("zoe"),
         ):
             await parts.store.put_user("default", user, "ada")

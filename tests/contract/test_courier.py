@@ -58,7 +58,7 @@ async def test_what_waits_when_there_is_a_first_channel_is_told(parts: AppServic
 
 async def test_a_channel_that_is_down_is_tried_again_and_delays_no_other(parts: AppServices, clock: Clock) -> None:
     routes = Routes(
-        {"room": ChannelCapabilities(), "hall": ChannelCapabilities()}, "room", {"medium": ("room", "hall")}
+        {"room": ChannelCapabilities(), "hall": ChannelCapabilities()}, "room", priorities={"medium": ("room", "hall")}
     )
     both = Set(parts, routes, room=Told(), hall=Told())
     await both.sweep()

@@ -366,7 +366,16 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: AppServ
 
 async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: AppServices, clock: Clock) -> None:  # R20, R51
     draft = Grant(
-        "g1", "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, LATER, max_uses=1
+        id="g1",
+        workspace="default",
+        tool="delete_file",
+        spec_sha256=known_as(parts, WRITE).sha256,
+        created_by="",
+        teams=frozenset(),
+        role="",
+        created_at=0,
+        expires_at=LATER,
+        max_uses=1,
     )
     await parts.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
     outside = await parts.gate.check(call(1, {"path": "/etc/x"}), WRITE)
@@ -381,7 +390,17 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: AppServic
 async def test_a_revoked_or_expired_grant_covers_nothing(parts: AppServices, clock: Clock) -> None:  # R51
     for number, grant_id in enumerate(("revoked", "expired")):
         end = START + 1_000 * (number + 1)
-        draft = Grant(grant_id, "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, end)
+        draft = Grant(
+            id=grant_id,
+            workspace="default",
+            tool="delete_file",
+            spec_sha256=known_as(parts, WRITE).sha256,
+            created_by="",
+            teams=frozenset(),
+            role="",
+            created_at=0,
+            expires_at=end,
+        )
         await parts.inbox.grant(draft, BOB)
     await parts.inbox.revoke("default", "revoked", BOB)
     clock.forward(2_000)

@@ -29,7 +29,17 @@ from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}")
 HOUR = 3_600_000
-DRAFT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, START + HOUR)
+DRAFT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256=PAY.sha256,
+    created_by="",
+    teams=frozenset(),
+    role="",
+    created_at=0,
+    expires_at=START + HOUR,
+)
 DEAD = """
 insert into grants (workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition,
     max_uses, uses, revoked_at, reason, budget_of, budget, spent)

@@ -43,7 +43,7 @@ async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
     await first.close()
     await second.open()
     assert await second.check(call(4, tool="save"), SAVE) == Waiting(
-        outcome.approval_id, "running", started.lease_until
+        outcome.approval_id, "running", until=started.lease_until
     ), "the hook that started it is gone, and the tool runs on"
     with pytest.raises(AlreadyStarted):
         await second.start(outcome.approval_id, SAVE)

@@ -285,7 +285,18 @@ async def test_an_answer_that_the_rule_does_not_allow_is_refused(place: Place, c
 
 
 async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: AppServices) -> None:  # R51
-    draft = Grant("g", "default", "t", "x", "", frozenset(), "", 0, START + 1000, when="args.amont >")
+    draft = Grant(
+        id="g",
+        workspace="default",
+        tool="t",
+        spec_sha256="x",
+        created_by="",
+        teams=frozenset(),
+        role="",
+        created_at=0,
+        expires_at=START + 1000,
+        when="args.amont >",
+    )
     with pytest.raises(Misconfigured):
         await parts.inbox.grant(draft, BOB)
     assert await kinds(parts) == []

@@ -79,7 +79,20 @@ async def test_a_grant_ends_with_the_definition_that_it_was_given_for(
 ) -> None:  # R54
     tool = tool_of(servers, "files_note")
     end = parts.clock() + 3_600_000
-    await parts.inbox.grant(Grant("g1", "default", tool.name, tool.spec.sha256, "", frozenset(), "", 0, end), BOB)
+    await parts.inbox.grant(
+        Grant(
+            id="g1",
+            workspace="default",
+            tool=tool.name,
+            spec_sha256=tool.spec.sha256,
+            created_by="",
+            teams=frozenset(),
+            role="",
+            created_at=0,
+            expires_at=end,
+        ),
+        BOB,
+    )
     allowed = await parts.gate.check(propose(tool.name, {"text": "hello"}, "run", "call1"), tool.spec)
     assert isinstance(allowed, Proceed)
     await run(servers, "files_change")

@@ -30,7 +30,7 @@ MINUTE = 60_000
 PATIENT = "version: 1\ndefaults: {expires_in: 1d}\n"
 MANY = ChannelCapabilities(most=1000)
 ROOM = Routes({"room": MANY}, "room")
-BOTH = Routes({"room": MANY, "hall": MANY}, "room", {"medium": ("room", "hall")})
+BOTH = Routes({"room": MANY, "hall": MANY}, "room", priorities={"medium": ("room", "hall")})
 
 
 class Tried(Told):

@@ -17,8 +17,8 @@ from interlock.storage.tables.approvals import MINUTE
 from tests.places import Place
 from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
 
-SEND = ToolSpec("send", "write", {"type": "object"}, secret=("token",), idempotent=True)
-LOOK = ToolSpec("look", "read", {"type": "object"}, declared=True)
+SEND = ToolSpec("send", "write", schema={"type": "object"}, secret=("token",), idempotent=True)
+LOOK = ToolSpec("look", "read", schema={"type": "object"}, declared=True)
 
 
 async def pinned_entries(parts: AppServices) -> list[tuple[str, str, dict[str, object]]]:
@@ -188,7 +188,9 @@ async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: AppServi
 
 
 async def test_a_definition_that_is_too_long_is_not_noted(parts: AppServices) -> None:
-    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "bot", "k1")
+    parts.store.note_tool(
+        "default", ToolSpec("long", "read", schema={"title": "x" * 70_000}, declared=True), "bot", "k1"
+    )
     await pending(parts)
     assert "long" not in {tool.name for tool in await parts.store.tools("default")}
 

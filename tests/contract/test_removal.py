@@ -23,7 +23,17 @@ from tests.support import START, Clock, faults, kinds, opened
 
 HOUR = 3_600_000
 PAY = ToolSpec("pay", "write")
-GRANT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, START + HOUR)
+GRANT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256=PAY.sha256,
+    created_by="",
+    teams=frozenset(),
+    role="",
+    created_at=0,
+    expires_at=START + HOUR,
+)
 RULES = """
 version: 1
 rules:

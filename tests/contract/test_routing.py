@@ -23,8 +23,8 @@ from tests.channels.told import Set, Told
 from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
 
 MINUTE = 60_000
-BOB = Reviewer("bob", "reviewer", frozenset({"finance"}))
-EVE = Reviewer("eve", "reviewer", frozenset({"finance"}))
+BOB = Reviewer("bob", "reviewer", teams=frozenset({"finance"}))
+EVE = Reviewer("eve", "reviewer", teams=frozenset({"finance"}))
 PEOPLE = {"ada": ("admin", "leads"), "bob": ("reviewer", "finance"), "eve": ("reviewer", "finance")}
 ROUTES = Routes(
     {"mail": ChannelCapabilities(personal=True), "room": ChannelCapabilities(), "pager": ChannelCapabilities()},
@@ -58,7 +58,7 @@ async def all_of_them(parts: AppServices) -> Set:
 
 
 def person(name: str, role: str = "reviewer", *teams: str) -> User:
-    return User(name, role, frozenset(teams), f"{name}@example.com")
+    return User(name, role, teams=frozenset(teams), email=f"{name}@example.com")
 
 
 async def rules(parts: AppServices, text: str) -> None:
@@ -156,7 +156,7 @@ async def test_the_same_person_through_three_channels_counts_once(parts: AppServ
     await rules(parts, TWO)
     approval_id = await pending(parts, requester="rita")
     for channel in ("web", "slack", "mail"):
-        assert await approve(parts, approval_id, Reviewer("bob", "reviewer", BOB.teams, channel)) == "pending"
+        assert await approve(parts, approval_id, Reviewer("bob", "reviewer", teams=BOB.teams, via=channel)) == "pending"
     votes = (await parts.store.get("default", approval_id)).approval.votes
     assert [(vote.by, vote.via) for vote in votes] == [("bob", "web")]
     assert await approve(parts, approval_id, EVE) == "approved"
@@ -205,7 +205,14 @@ async def test_the_second_stage_is_told_when_it_opens(parts: AppServices, all_of
 
 async def test_a_team_stands_in_for_who_is_away(parts: AppServices, all_of_them: Set, clock: Clock) -> None:  # R40
     await rules(parts, LADDER.format(end="reject"))
-    away = User("bob", "reviewer", BOB.teams, "bob@example.com", clock() + MINUTE, People(teams=frozenset({"leads"})))
+    away = User(
+        "bob",
+        "reviewer",
+        teams=BOB.teams,
+        email="bob@example.com",
+        away_until=clock() + MINUTE,
+        away_to=People(teams=frozenset({"leads"})),
+    )
     await parts.store.put_user("default", away, "bob")
     approval_id = await pending(parts)
     await all_of_them.sweep()
@@ -230,7 +237,7 @@ async def test_who_was_removed_is_told_nothing_more(parts: AppServices, all_of_t
     await rules(parts, LADDER.format(end="reject"))
     await pending(parts)
     await parts.store.put_user(
-        "default", User("bob", "reviewer", BOB.teams, "bob@example.com", removed_at=clock()), "ada"
+        "default", User("bob", "reviewer", teams=BOB.teams, email="bob@example.com", removed_at=clock()), "ada"
     )
     assert await an_hour(parts, all_of_them, clock, 15) == []
     assert await parts.store.deliveries.listed("default", "parked") == []

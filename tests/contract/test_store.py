@@ -206,21 +206,29 @@ async def test_a_policy_and_a_user_are_kept_with_their_author(parts: AppServices
     await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
     again = await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
     assert again.policy.sha256 == (await parts.store.policy("default")).sha256  # type: ignore[union-attr]
-    await parts.store.put_user("default", User("bob", "reviewer", frozenset({"finance"})), "ada")
+    await parts.store.put_user("default", User("bob", "reviewer", teams=frozenset({"finance"})), "ada")
     assert (await parts.inbox.reviewer("default", "bob", "test")) == BOB
     assert await kinds(parts) == ["policy_changed", "user_changed"]
 
 
 async def test_a_user_comes_back_as_put(parts: AppServices) -> None:  # R40
     stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
-    away = User("bob", "admin", frozenset({"finance"}), "bob@example.com", START + 1, stand_in, START + 2)
+    away = User(
+        "bob",
+        "admin",
+        teams=frozenset({"finance"}),
+        email="bob@example.com",
+        away_until=START + 1,
+        away_to=stand_in,
+        removed_at=START + 2,
+    )
     for user in (User("bob"), away, User("bob", "viewer")):
         await parts.store.put_user("default", user, "ada")
         assert await parts.store.users("default") == [user]
 
 
 async def test_somebody_who_was_removed_decides_nothing(parts: AppServices) -> None:  # R48
-    await parts.store.put_user("default", User("bob", "admin", frozenset({"finance"}), removed_at=START), "ada")
+    await parts.store.put_user("default", User("bob", "admin", teams=frozenset({"finance"}), removed_at=START), "ada")
     approval_id = await pending(parts)
     with pytest.raises(Forbidden):
         await approve(parts, approval_id, await parts.inbox.reviewer("default", "bob", "test"))

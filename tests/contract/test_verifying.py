@@ -278,7 +278,17 @@ async def calls(parts: AppServices, clock: Clock) -> None:
 
 
 async def grants(parts: AppServices) -> None:
-    scope = Grant("g1", "default", "mail", MAIL.sha256, "", frozenset(), "", 0, parts.clock() + 4 * DAY)
+    scope = Grant(
+        id="g1",
+        workspace="default",
+        tool="mail",
+        spec_sha256=MAIL.sha256,
+        created_by="",
+        teams=frozenset(),
+        role="",
+        created_at=0,
+        expires_at=parts.clock() + 4 * DAY,
+    )
     limits = {"agent": "off*", "when": "args.n < 9", "max_uses": 5, "budget": "100", "budget_of": "/n"}
     await parts.inbox.grant(replace(scope, **limits), BOB)  # type: ignore[arg-type]
     await parts.gate.check(call("g", args={"to": "bob", "n": 3}, tool="mail", agent="office"), MAIL)
@@ -421,7 +431,17 @@ async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: Ap
 async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> None:
     """In a thread of its own, with a connection of its own, it verifies for as long as two others write and erase."""
     async with opened(place, clock) as parts:
-        scope = Grant("g1", "default", "note", NOTE.sha256, "", frozenset(), "", 0, parts.clock() + DAY)
+        scope = Grant(
+            id="g1",
+            workspace="default",
+            tool="note",
+            spec_sha256=NOTE.sha256,
+            created_by="",
+            teams=frozenset(),
+            role="",
+            created_at=0,
+            expires_at=parts.clock() + DAY,
+        )
         await parts.inbox.grant(scope, BOB)
         other, done = build_services(place.url, clock), threading.Event()
         await other.store.open()

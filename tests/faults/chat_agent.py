@@ -152,12 +152,12 @@ def tools_of(outside: Outside) -> Sequence[Tool]:
     to, key = object_schema("to", to=TEXT), object_schema("k", k=TEXT)
     page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
     specs = (
-        ToolSpec("send", "write", to, describe="Send to {to}"),
-        ToolSpec("put", "write", key, describe="Put {k}", idempotent=True),
-        ToolSpec("save", "write", key, describe="Save {k}", idempotent=True),
-        ToolSpec("drop", "destructive", page, describe="Drop {page}. This cannot be undone.", confirm="chat"),
+        ToolSpec("send", "write", schema=to, describe="Send to {to}"),
+        ToolSpec("put", "write", schema=key, describe="Put {k}", idempotent=True),
+        ToolSpec("save", "write", schema=key, describe="Save {k}", idempotent=True),
+        ToolSpec("drop", "destructive", schema=page, describe="Drop {page}. This cannot be undone.", confirm="chat"),
     )
-    look = Tool(ToolSpec("look", "read", object_schema()), "Looks.", _looked)
+    look = Tool(ToolSpec("look", "read", schema=object_schema()), "Looks.", _looked)
     return (look, *(Tool(spec, spec.name, partial(_ran, outside, spec.name)) for spec in specs))
 
 
@@ -191,17 +191,17 @@ def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     model = Obedient(outside)
     parts = TurnContext(
-        store.threads,
-        agents,
-        toolbox,
-        lambda _: model,
-        drafts,
-        store.clock,
-        make_runner_id(),
-        lease,
-        lease,
-        BACK_OFF,
-        LOOK_EVERY,
+        threads=store.threads,
+        agents=agents,
+        toolbox=toolbox,
+        open_model=lambda _: model,
+        drafts=drafts,
+        clock=store.clock,
+        runner=make_runner_id(),
+        lease=lease,
+        tool_lease=lease,
+        back_off=BACK_OFF,
+        look_every=LOOK_EVERY,
     )
     workspaces = Workspaces(store, partial(build_gate_and_inbox, store), {})
     loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, _quiet)

@@ -44,7 +44,7 @@ SHARED = 40  # calls for two workers at once
 AT_ONCE = 8  # messages that may be on their way when a worker dies
 PATIENCE = 90.0  # seconds after which something counts as stuck
 SECRET = f"whsec_{base64.b64encode(bytes(32)).decode()}"
-BOB = Reviewer("bob", "reviewer", frozenset(), "test")
+BOB = Reviewer("bob", "reviewer", teams=frozenset(), via="test")
 
 
 class Stuck(Exception):

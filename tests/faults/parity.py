@@ -50,7 +50,12 @@ POLICIES = (
     " {approvers: {teams: [legal]}, quorum: 2}], on_expiry: approve, expires_in: 3m}\n",
 )
 SPECS = (
-    ToolSpec("pay", "write", {"type": "object", "properties": {"amount": {"type": "number"}}}, "Pay {amount} to {to}"),
+    ToolSpec(
+        "pay",
+        "write",
+        schema={"type": "object", "properties": {"amount": {"type": "number"}}},
+        describe="Pay {amount} to {to}",
+    ),
     ToolSpec("note", "write", describe="Note {text}", secret=("text",)),
     ToolSpec("put", "write", idempotent=True),
     ToolSpec("look", "read"),
@@ -58,10 +63,10 @@ SPECS = (
     ToolSpec("guess", ""),
 )
 PEOPLE = (
-    Reviewer("ann", "reviewer", frozenset({"finance"}), "web"),
-    Reviewer("bob", "reviewer", frozenset({"finance", "legal"}), "slack"),
-    Reviewer("cid", "reviewer", frozenset({"legal"}), "web"),
-    Reviewer("ada", "admin", frozenset(), "cli"),
+    Reviewer("ann", "reviewer", teams=frozenset({"finance"}), via="web"),
+    Reviewer("bob", "reviewer", teams=frozenset({"finance", "legal"}), via="slack"),
+    Reviewer("cid", "reviewer", teams=frozenset({"legal"}), via="web"),
+    Reviewer("ada", "admin", teams=frozenset(), via="cli"),
     Reviewer("vic", "viewer"),
     Reviewer("bot", "agent"),
 )
@@ -340,7 +345,17 @@ class Scenario:
         until = self.clock() + self.chance.choice((-1, 60_000, 3_600_000))
         when = self.chance.choice(("", "args.amount < 50", "args.nothing > 1"))
         draft = Grant(
-            grant_id, self.workspace, spec.name, spec.sha256, "", frozenset(), "", 0, until, when=when, max_uses=2
+            id=grant_id,
+            workspace=self.workspace,
+            tool=spec.name,
+            spec_sha256=spec.sha256,
+            created_by="",
+            teams=frozenset(),
+            role="",
+            created_at=0,
+            expires_at=until,
+            when=when,
+            max_uses=2,
         )
         made = await self.parts.inbox.grant(draft, self.person())
         self.grants.append(grant_id)
@@ -419,7 +434,7 @@ class Scenario:
         return loaded.policy.sha256
 
     async def do_user(self) -> object:
-        user = User(self.chance.choice(("ann", "größe")), "reviewer", frozenset({"finance"}))
+        user = User(self.chance.choice(("ann", "größe")), "reviewer", teams=frozenset({"finance"}))
         return await self.parts.store.put_user(self.workspace, user, "ada")
 
     def known(self, outcome: Any) -> Any:

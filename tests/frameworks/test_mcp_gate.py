@@ -326,7 +326,20 @@ async def test_a_grant_ends_with_the_definition_that_it_was_made_for(scene: Scen
         assert f"`interlock approvals show {approval_of(asked)} --database sqlite:///" in text(asked)
         tool = (await scene.parts.store.get("default", approval_of(asked))).approval.subject.spec_sha256
         end = scene.parts.clock() + 3_600_000
-        await scene.parts.inbox.grant(Grant("g1", "default", "note", tool, "", frozenset(), "", 0, end), ADA)
+        await scene.parts.inbox.grant(
+            Grant(
+                id="g1",
+                workspace="default",
+                tool="note",
+                spec_sha256=tool,
+                created_by="",
+                teams=frozenset(),
+                role="",
+                created_at=0,
+                expires_at=end,
+            ),
+            ADA,
+        )
         assert text(await client.call_tool("note", {"text": "two"})) == "noted"
         for changed in CHANGES.values():
             scene.define(note=changed)

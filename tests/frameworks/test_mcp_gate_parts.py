@@ -34,7 +34,7 @@ from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 pytestmark = pytest.mark.smoke  # starts next to nothing
 
 KEY = b"k" * 32
-STATE = CallState("approval", "run", "note:abc:1", "note", digest(b"{}"))
+STATE = CallState(approval_id="approval", run_id="run", call_id="note:abc:1", tool="note", args_sha256=digest(b"{}"))
 
 
 # --- which call it is -------------------------------------------------------------------------------------------------

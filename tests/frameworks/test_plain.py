@@ -23,7 +23,7 @@ from tests.support import BOB
 pytestmark = pytest.mark.smoke  # needs no framework
 
 TAKES = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
-SEND = ToolSpec("send", "write", TAKES)
+SEND = ToolSpec("send", "write", schema=TAKES)
 Tell = Callable[[Agent, str, object, Callable[..., Any]], Any]
 
 
@@ -108,7 +108,7 @@ async def test_an_async_function_is_awaited(agent: Agent, desk: AppServices) -> 
         return f"saw {to}"
 
     call = agent.call("look", {"to": "sky"}, "conversation", "1")
-    assert await agent.result(call, ToolSpec("look", "read", TAKES), look) == "saw sky"
+    assert await agent.result(call, ToolSpec("look", "read", schema=TAKES), look) == "saw sky"
 
 
 def test_the_scripts_of_the_examples_speak_as_the_vendors_do() -> None:  # R54

@@ -45,7 +45,7 @@ async def with_finance(shell: Shell) -> None:
             ("bob", "reviewer", "finance"),
             ("vic", "viewer", "x"),
         ):
-            await parts.store.put_user("default", User(name, role, frozenset({team})), "test")
+            await parts.store.put_user("default", User(name, role, teams=frozenset({team})), "test")
 
 
 # Looking

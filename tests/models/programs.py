@@ -236,7 +236,16 @@ class Program(RuleBasedStateMachine):
         self.uses[tool], self.ids[tool], self.makers[tool] = uses, f"g{self.made}", maker
         until = self.clock() + 300 * 24 * 3_600 * SECOND
         draft = Grant(
-            f"g{self.made}", "default", tool, SPECS[tool].sha256, "", frozenset(), "", 0, until, max_uses=uses
+            id=f"g{self.made}",
+            workspace="default",
+            tool=tool,
+            spec_sha256=SPECS[tool].sha256,
+            created_by="",
+            teams=frozenset(),
+            role="",
+            created_at=0,
+            expires_at=until,
+            max_uses=uses,
         )
         self.subject.grant(draft, maker)
 

@@ -223,7 +223,15 @@ def prepared(approval: Approval, op: Op, policy: Policy) -> PreparedEdit | None:
     call = call_of(approval.subject.workspace, TOOLS.index(approval.subject.tool), op.args)
     verdict = policy.judge(call, SPECS[call.tool])
     terms = verdict if isinstance(verdict, Ask) else approval.terms
-    return PreparedEdit(approval.args_sha256, call.args, None, digest(call.args), "", (), terms)
+    return PreparedEdit(
+        replaces=approval.args_sha256,
+        args=call.args,
+        shown=None,
+        args_sha256=digest(call.args),
+        sentence="",
+        alarms=(),
+        terms=terms,
+    )
 
 
 class Core:

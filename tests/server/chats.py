@@ -53,9 +53,14 @@ async def speaking(site: ServerState, speaker: Speaker) -> AsyncIterator[None]:
     """The loop at work with this model."""
     assistant, store = site.assistant, site.store
     parts = TurnContext(
-        store.threads, assistant.agents, assistant.toolbox, lambda _: speaker, assistant.drafts, store.clock,
-        make_runner_id(),
-    )  # fmt: skip
+        threads=store.threads,
+        agents=assistant.agents,
+        toolbox=assistant.toolbox,
+        open_model=lambda _: speaker,
+        drafts=assistant.drafts,
+        clock=store.clock,
+        runner=make_runner_id(),
+    )
     stop = asyncio.Event()
     loop = ThreadLoop(parts, site.workspaces.doors, store.watch, is_dead, site.log.failed)
     running = asyncio.create_task(loop.run(stop))

@@ -217,7 +217,7 @@ async def test_a_policy_that_does_not_load_keeps_no_people_and_pins_back(
     """As after another server's upgrade: what is stored has a rule that this one does not know."""
     assert ada
     await parts.store.put_policy("default", "0" * 64, "version: 1\nrules: [{name: x, then: fly}]\n", "eve")
-    await parts.store.put_user("default", User("zoe", "viewer", frozenset({"legal"})), "eve")
+    await parts.store.put_user("default", User("zoe", "viewer", teams=frozenset({"legal"})), "eve")
     await parts.store.pin("default", [ToolSpec("shred", "destructive")], "", "eve")
     with pytest.raises(Misconfigured):
         await site.workspaces.refresh("default")

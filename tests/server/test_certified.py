@@ -33,7 +33,11 @@ def clock() -> Clock:
 @pytest.fixture
 def settings(issuer: str) -> Settings:
     return Settings(
-        server=ServerSettings(oidc=OidcSettings(issuer, CLIENT, SECRET, role="reviewer", teams_claim="groups"))
+        server=ServerSettings(
+            oidc=OidcSettings(
+                issuer=issuer, client_id=CLIENT, client_secret=SECRET, role="reviewer", teams_claim="groups"
+            )
+        )
     )
 
 

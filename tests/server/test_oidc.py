@@ -39,7 +39,9 @@ def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.fixture
 def settings(provider: Identity) -> Settings:
-    return Settings(server=ServerSettings(oidc=OidcSettings(provider.url, CLIENT, SECRET)))
+    return Settings(
+        server=ServerSettings(oidc=OidcSettings(issuer=provider.url, client_id=CLIENT, client_secret=SECRET))
+    )
 
 
 @pytest.fixture
@@ -313,7 +315,12 @@ class TestWithMore:
     @pytest.fixture
     def settings(self, provider: Identity) -> Settings:
         oidc = OidcSettings(
-            provider.url, CLIENT, SECRET, role="reviewer", teams_claim="groups", allowed_domains=("example.com",)
+            issuer=provider.url,
+            client_id=CLIENT,
+            client_secret=SECRET,
+            role="reviewer",
+            teams_claim="groups",
+            allowed_domains=("example.com",),
         )
         return replace(Settings(), server=ServerSettings(oidc=oidc))
 

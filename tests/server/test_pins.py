@@ -79,7 +79,7 @@ async def test_a_changed_definition_asks_although_a_rule_or_a_grant_lets_it_pass
     client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    await pin(site, ToolSpec("send", "write", SCHEMA))
+    await pin(site, ToolSpec("send", "write", schema=SCHEMA))
     await propose(agent)
     grant = {"tool": "send", "expires_in": "1h", "reason": "It is fine."}
     assert (await bob.post("/api/grants", json=grant)).status_code == 201
@@ -99,7 +99,7 @@ async def test_arguments_that_fit_the_changed_schema_alone_are_shown_to_people(
     client: As, keys: dict[str, str], site: ServerState
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    await pin(site, ToolSpec("send", "write", {**SCHEMA, "additionalProperties": False}))
+    await pin(site, ToolSpec("send", "write", schema={**SCHEMA, "additionalProperties": False}))
     told = await propose(agent, args={"bcc": "eve"}, schema={"type": "object"})
     card = await shown(bob, told)
     assert told["outcome"] == "waiting"
@@ -192,7 +192,7 @@ async def test_a_call_that_declares_another_effect_has_the_risk_of_the_stricter_
     risk: str,
 ) -> None:
     bob = client(keys["reviewer"])
-    await pin(site, ToolSpec("send", pinned, SCHEMA))
+    await pin(site, ToolSpec("send", pinned, schema=SCHEMA))
     told = await propose(client(keys["agent"]), effect=claimed, schema={"type": "object"})
     card = await shown(bob, told)
     assert (card["effect"], card["risk"], card["card"]["risk"]) == (effect, risk, risk)
@@ -246,7 +246,7 @@ async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
     await pin(site, ToolSpec("send", "write"))
     await propose(agent, effect="destructive", agent="bot")
     seen = {(tool.name, tool.agent): tool.spec_sha256 for tool in await parts.store.tools("default")}
-    look = ToolSpec("look", "read", SCHEMA, declared=True)
+    look = ToolSpec("look", "read", schema=SCHEMA, declared=True)
     assert seen["look", "bot"] == look.sha256
     assert await parts.store.spec(ToolSpec("send", "destructive", declared=True).sha256) is not None
     assert "tool_pinned" in await kinds(parts)

@@ -316,7 +316,7 @@ async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: P
     broken = {
         "gone": McpServerSettings(command="/nowhere/at/all"),
         "mute": McpServerSettings(
-            sys.executable, ("-c", "raise SystemExit('no key given: hunter2hunter2')"), {"K": "hunter2hunter2"}
+            sys.executable, ("-c", "raise SystemExit('no key given: hunter2hunter2')"), env={"K": "hunter2hunter2"}
         ),
         "away": McpServerSettings(url="http://127.0.0.1:9/mcp"),
     }

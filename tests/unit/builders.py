@@ -20,13 +20,13 @@ LEASE = 60_000
 ARGS = {"amount": 5, "to": "ann"}
 OTHER_ARGS = {"amount": 6, "to": "ann"}
 
-ALICE = Reviewer("alice", "reviewer", frozenset({"finance"}), "web")
-BOB = Reviewer("bob", "reviewer", frozenset({"finance"}), "slack")
-CAROL = Reviewer("carol", "reviewer", frozenset({"legal"}), "web")
-DAVE = Reviewer("dave", "reviewer", frozenset(), "mail")
+ALICE = Reviewer("alice", "reviewer", teams=frozenset({"finance"}), via="web")
+BOB = Reviewer("bob", "reviewer", teams=frozenset({"finance"}), via="slack")
+CAROL = Reviewer("carol", "reviewer", teams=frozenset({"legal"}), via="web")
+DAVE = Reviewer("dave", "reviewer", teams=frozenset(), via="mail")
 ADMIN = Reviewer("root", "admin")
-VIEWER = Reviewer("vic", "viewer", frozenset({"finance"}))
-AGENT = Reviewer("robot", "agent", frozenset({"finance"}))
+VIEWER = Reviewer("vic", "viewer", teams=frozenset({"finance"}))
+AGENT = Reviewer("robot", "agent", teams=frozenset({"finance"}))
 FINANCE = People(teams=frozenset({"finance"}))
 LEGAL = People(teams=frozenset({"legal"}))
 TWO_OF_FINANCE = Ask("two of finance", (Stage(FINANCE, 2),))
@@ -114,7 +114,15 @@ def edit(approval: Approval, args: object = OTHER_ARGS, *acknowledged: str) -> E
 def prepared(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> PreparedEdit:
     """What the inbox works out before the transaction."""
     data = canonical(args)
-    return PreparedEdit(approval.args_sha256, data, None, digest(data), "Pay more?", alarms, terms or approval.terms)
+    return PreparedEdit(
+        replaces=approval.args_sha256,
+        args=data,
+        shown=None,
+        args_sha256=digest(data),
+        sentence="Pay more?",
+        alarms=alarms,
+        terms=terms or approval.terms,
+    )
 
 
 _names = st.sampled_from(["alice", "bob", "carol", "dave", "rita"])
@@ -128,17 +136,17 @@ asks = st.builds(
     Ask,
     st.sampled_from(["one", "two"]),
     st.lists(stages, min_size=1, max_size=3).map(tuple),
-    st.frozensets(st.sampled_from(["requester", "editor"])),
-    st.permutations(["approve", "edit", "respond", "reject"]).flatmap(
+    exclude=st.frozensets(st.sampled_from(["requester", "editor"])),
+    decisions=st.permutations(["approve", "edit", "respond", "reject"]).flatmap(
         lambda kinds: st.integers(0, 4).map(lambda n: tuple(kinds[:n]))
     ),
-    st.sampled_from(["low", "medium", "high"]),
-    st.integers(1, 10**9),
-    st.sampled_from(["reject", "escalate", "approve"]),
-    st.lists(rungs, max_size=2).map(lambda found: tuple(sorted(found, key=lambda rung: rung.after))),
-    st.lists(st.integers(1, 99), max_size=2).map(tuple),
-    st.integers(0, 99),
-    st.integers(0, 99),
+    priority=st.sampled_from(["low", "medium", "high"]),
+    expires_in=st.integers(1, 10**9),
+    on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
+    ladder=st.lists(rungs, max_size=2).map(lambda found: tuple(sorted(found, key=lambda rung: rung.after))),
+    remind=st.lists(st.integers(1, 99), max_size=2).map(tuple),
+    undo_window=st.integers(0, 99),
+    start_within=st.integers(0, 99),
 )
 any_text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=12)
 json_values = st.recursive(

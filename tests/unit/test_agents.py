@@ -163,10 +163,17 @@ def test_hints_stay_few_however_much_is_unknown() -> None:
 
 
 def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9
-    base = AgentSettings("openai:x", "Be kind.", ("cms",), {"pay": True}, ("b",), {"turns": 5})
+    base = AgentSettings(
+        "openai:x",
+        instructions="Be kind.",
+        tools=("cms",),
+        tool_approvals={"pay": True},
+        agents=("b",),
+        limits={"turns": 5},
+    )
     assert overlay_stored_agent("{}", base) == base
     assert overlay_stored_agent('{"tools":[],"limits":{}}', base) == AgentSettings(
-        "openai:x", "Be kind.", (), {"pay": True}, ("b",), {}
+        "openai:x", instructions="Be kind.", tools=(), tool_approvals={"pay": True}, agents=("b",), limits={}
     )
     assert overlay_stored_agent('{"tool_approvals":{"pay":false},"of_later":1}', base).tool_approvals == {"pay": False}
 

@@ -92,7 +92,7 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
     change = decide(approval, approve(approval, comment="fine"), ALICE, at(NOW + 5))
     approved = change.state
     assert (approved.status, approved.version) == ("approved", 2)
-    assert approved.decision == DecisionRecord("approve", "alice", NOW + 5, "web", "", "fine")
+    assert approved.decision == DecisionRecord("approve", "alice", NOW + 5, via="web", reason="", comment="fine")
     assert approved.start_by == NOW + 5 + approval.terms.start_within
     kind, actor, data, content = only_event(change)
     assert (kind, actor, data["stage"]) == ("approved", "alice", 0)
@@ -104,7 +104,9 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
 def test_a_reason_goes_with_an_approval_too() -> None:
     approval = pending()
     change = decide(approval, approve(approval, reason="urgent", comment="fine"), ALICE, at(NOW + 5))
-    assert change.state.decision == DecisionRecord("approve", "alice", NOW + 5, "web", "urgent", "fine")
+    assert change.state.decision == DecisionRecord(
+        "approve", "alice", NOW + 5, via="web", reason="urgent", comment="fine"
+    )
     _, _, _, content = only_event(change)
     assert (content or {})["reason"] == "urgent"
 
@@ -239,7 +241,9 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
     once = decide(approval, approve(approval), ALICE, at()).state
     change = decide(once, reject(once, reason="too much", comment="ask again"), BOB, at(NOW + 1))
     assert (change.state.status, change.state.version, change.state.release_at) == ("rejected", 3, NOW + 8_001)
-    assert change.state.decision == DecisionRecord("reject", "bob", NOW + 1, "slack", "too much", "ask again")
+    assert change.state.decision == DecisionRecord(
+        "reject", "bob", NOW + 1, via="slack", reason="too much", comment="ask again"
+    )
     kind, actor, data, content = only_event(change)
     assert (kind, actor, data["release_at"]) == ("rejected", "bob", NOW + 8_001)
     assert content == {"args_sha256": once.args_sha256, "via": "slack", "reason": "too much", "comment": "ask again"}
@@ -249,7 +253,7 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
 def test_a_reason_can_stand_beside_what_was_seen() -> None:
     approval = pending()
     change = decide(approval, Reject(seen=seen(approval, reason="too much")), ALICE, at())
-    assert change.state.decision == DecisionRecord("reject", "alice", NOW, "web", "too much")
+    assert change.state.decision == DecisionRecord("reject", "alice", NOW, via="web", reason="too much")
     assert only_event(change)[3]["reason"] == "too much"
 
 
@@ -261,7 +265,7 @@ def test_a_response_is_the_result(message: str, answer: object, result: bytes) -
     approval = pending()
     change = decide(approval, Respond(message, answer, seen(approval, comment="c")), ALICE, at())
     assert (change.state.status, change.payload) == ("responded", Payload(result=result))
-    assert change.state.decision == DecisionRecord("respond", "alice", NOW, "web", "", "c")
+    assert change.state.decision == DecisionRecord("respond", "alice", NOW, via="web", reason="", comment="c")
     kind, _, _, content = only_event(change)
     assert (kind, content) == ("responded", {"args_sha256": approval.args_sha256, "via": "web", "comment": "c"})
 
@@ -583,7 +587,7 @@ def test_only_those_who_may_decide_can_delegate_and_only_in_time() -> None:
 def test_a_call_that_has_not_started_can_be_withdrawn(status: str) -> None:
     change = cancel(in_status(status), "agent:helper", "changed my mind", at(NOW + 1))
     assert (change.state.status, change.state.version) == ("cancelled", 2)
-    assert change.state.decision == DecisionRecord("cancel", "agent:helper", NOW + 1, "", "changed my mind")
+    assert change.state.decision == DecisionRecord("cancel", "agent:helper", NOW + 1, via="", reason="changed my mind")
     assert only_event(change)[0] == "cancelled"
     assert only_event(change)[3] == {"reason": "changed my mind"}
     again = cancel(change.state, "agent:helper", "again", at())

@@ -89,7 +89,7 @@ def id_of(place: File, call_id: str) -> str:
 
 async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -> None:
     report, head = await verify(parts.store, "default"), await parts.store.head("default")
-    assert report == AuditReport(5, 2, 0, head, ())
+    assert report == AuditReport(entries=5, approvals=2, erased=0, head=head, faults=())
     assert report.to_json() == {
         "valid": True,
         "entries": 5,
@@ -113,7 +113,9 @@ async def test_a_record_of_several_pages_is_read_to_its_end(parts: AppServices, 
 
 
 async def test_an_empty_workspace_is_sound(parts: AppServices) -> None:
-    assert await verify(parts.store, "nowhere") == AuditReport(0, 0, 0, Head("nowhere"), ())
+    assert await verify(parts.store, "nowhere") == AuditReport(
+        entries=0, approvals=0, erased=0, head=Head("nowhere"), faults=()
+    )
 
 
 async def test_what_was_erased_is_counted_and_attributed(parts: AppServices, place: File) -> None:

@@ -231,7 +231,15 @@ def test_a_name_with_spaces_at_its_edge_is_not_taken_for_the_plain_one() -> None
 def test_a_long_value_is_whole_and_carries_length_and_digest() -> None:
     text = "ä" * (LONG_TEXT + 1)
     assert card_of({"x": text}).fields == (
-        CardField("/x", "x", "string", f'"{text}"', LONG_TEXT + 1, sha256(text.encode()).hexdigest(), ("long:/x",)),
+        CardField(
+            pointer="/x",
+            name="x",
+            type="string",
+            text=f'"{text}"',
+            length=LONG_TEXT + 1,
+            sha256=sha256(text.encode()).hexdigest(),
+            findings=("long:/x",),
+        ),
     )
     assert card_of({"x": "ä" * LONG_TEXT}).fields[0].sha256 == ""
 
@@ -585,7 +593,7 @@ def test_every_type_has_its_name() -> None:
 
 def test_a_secret_has_no_length_that_would_tell() -> None:
     assert card_of({"key": "hunter2"}, frozenset({"/key"})).fields == (
-        CardField("/key", "key", "secret", "hidden", 0, "", ()),
+        CardField(pointer="/key", name="key", type="secret", text="hidden", length=0, sha256="", findings=()),
     )
 
 

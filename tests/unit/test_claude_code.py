@@ -40,7 +40,9 @@ def told(**more: Any) -> HookEvent:
 
 
 def test_an_event_is_read() -> None:
-    assert told() == HookEvent("PreToolUse", "s-1", "Bash", {"command": "make deploy"}, "toolu_1", cwd="/srv/shop")
+    assert told() == HookEvent(
+        name="PreToolUse", session="s-1", tool="Bash", args={"command": "make deploy"}, id="toolu_1", cwd="/srv/shop"
+    )
 
 
 # R13

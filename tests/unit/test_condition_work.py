@@ -152,7 +152,18 @@ def test_a_grant_with_a_condition_that_would_take_long_covers_nothing() -> None:
     assert isinstance(terms, Ask)
 
     when = "args.items.all(i, args.items[0].amount == 20)"
-    grant = Grant("g", "default", "pay", spec.sha256, "ann", frozenset(), "reviewer", 0, 10, when=when)
+    grant = Grant(
+        id="g",
+        workspace="default",
+        tool="pay",
+        spec_sha256=spec.sha256,
+        created_by="ann",
+        teams=frozenset(),
+        role="reviewer",
+        created_at=0,
+        expires_at=10,
+        when=when,
+    )
 
     def covered(items: list[dict[str, object]]) -> bool:
         call = propose("pay", {"items": items}, "run", "call", agent="bob")
@@ -194,7 +205,7 @@ def from_afar(agents: tuple[str, ...] = ("key",), args: Mapping[str, object] = L
 
 def rules(*conditions: str, then: VerdictKind = "deny", **more: object) -> Policy:
     named = [(f"r{number}", compile_condition(source)) for number, source in enumerate(conditions)]
-    return Policy(tuple(Rule(name, then, ("run",), when=when, **more) for name, when in named))  # type: ignore[arg-type]
+    return Policy(tuple(Rule(name, then, tools=("run",), when=when, **more) for name, when in named))  # type: ignore[arg-type]
 
 
 MANY = tuple(f"Agent{number}" for number in range(64))
@@ -227,7 +238,18 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
     assert isinstance(judged.verdict, Ask)
     assert policy.shadows(call, UNKNOWN) == (("s", "deny"),)  # the time is up
     when = f"size(teams) == 0 && !({LONG})"
-    grant = Grant("g", "default", "run", UNKNOWN.sha256, "ann", frozenset(), "admin", 0, 10, when=when)
+    grant = Grant(
+        id="g",
+        workspace="default",
+        tool="run",
+        spec_sha256=UNKNOWN.sha256,
+        created_by="ann",
+        teams=frozenset(),
+        role="admin",
+        created_at=0,
+        expires_at=10,
+        when=when,
+    )
     assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
     fresh = but(call, efforts={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)

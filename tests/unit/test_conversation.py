@@ -228,7 +228,7 @@ def test_whoever_waits_is_told_which_questions_are_open() -> None:
     stored = requested()
     approval = replace(stored.approval, asked=2, replied=(1,))
     assert approval_outcome(approval, stored.payload, NOW) == Waiting(
-        approval.id, "pending", approval.expires_at, "", (2,)
+        approval.id, "pending", until=approval.expires_at, args_sha256="", questions=(2,)
     )
 
 

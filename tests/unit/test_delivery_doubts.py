@@ -25,7 +25,19 @@ ENDED = "approved/abc/1/0/0/0"
 
 
 def ask(**more: object) -> Delivery:
-    made = Delivery("default", "d1", "a1", DeliveryTarget("room"), "asked", "medium", "due", WAITING, NOW, NOW, NOW)
+    made = Delivery(
+        workspace="default",
+        id="d1",
+        approval_id="a1",
+        way=DeliveryTarget("room"),
+        reason="asked",
+        priority="medium",
+        status="due",
+        wanted=WAITING,
+        created_at=NOW,
+        since=NOW,
+        due_at=NOW,
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 

@@ -41,10 +41,12 @@ def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
     waiting = replace(pending(Ask("two", (Stage(None, 2),))), alarms=("bidi:/to",))
     voted = decide(waiting, approve(waiting, "bidi:/to"), ALICE, at()).state
     ended = replace(
-        voted, status="failed", decision=DecisionRecord("approve", "bob", NOW, "web", "a reason", "a comment")
+        voted,
+        status="failed",
+        decision=DecisionRecord("approve", "bob", NOW, via="web", reason="a reason", comment="a comment"),
     )
     left = erase_content(ended, "ada", NOW + 5)
-    assert left.decision == DecisionRecord("approve", "bob", NOW, "web")
+    assert left.decision == DecisionRecord("approve", "bob", NOW, via="web")
     assert left.votes == (voted.votes[0]._replace(args_sha256=""),)
     assert left.subject == ended.subject._replace(nonce="")
     assert (left.args_sha256, left.alarms, left.version) == ("", (), ended.version + 1)
@@ -58,10 +60,12 @@ def test_what_nobody_decided_can_be_erased_too() -> None:
 
 
 def test_the_words_of_one_person_go_and_nothing_else() -> None:
-    decided = DecisionRecord("reject", "bob", NOW, "web", "a reason", "a comment")
+    decided = DecisionRecord("reject", "bob", NOW, via="web", reason="a reason", comment="a comment")
     rejected = in_status("rejected", decision=decided)
     left = erase_words_by(rejected, "bob")
-    assert left == replace(rejected, decision=DecisionRecord("reject", "bob", NOW, "web"), version=rejected.version + 1)
+    assert left == replace(
+        rejected, decision=DecisionRecord("reject", "bob", NOW, via="web"), version=rejected.version + 1
+    )
     assert erase_words_by(left, "bob") is left
     assert erase_words_by(rejected, "ann") is rejected
     undecided = in_status("cancelled")

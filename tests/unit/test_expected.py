@@ -90,7 +90,15 @@ def asked(life: Life, terms: Ask = ASKED, **more: Any) -> Life:
 
 def edited(row: Approval, args: object, terms: Ask) -> PreparedEdit:
     data = canonical(args)
-    return PreparedEdit(row.args_sha256, data, None, digest(data), "Pay more?", ("/to: odd",), terms)
+    return PreparedEdit(
+        replaces=row.args_sha256,
+        args=data,
+        shown=None,
+        args_sha256=digest(data),
+        sentence="Pay more?",
+        alarms=("/to: odd",),
+        terms=terms,
+    )
 
 
 def vote(life: Life, who: Any) -> Life:
@@ -160,7 +168,17 @@ def allowed(life: Life) -> Life:
 
 
 def granted(life: Life) -> Life:
-    grant = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", NOW, NOW + 1)
+    grant = Grant(
+        id="g1",
+        workspace="default",
+        tool="pay",
+        spec_sha256=PAY.sha256,
+        created_by="alice",
+        teams=frozenset(),
+        role="reviewer",
+        created_at=NOW,
+        expires_at=NOW + 1,
+    )
     life.begin(allow_by_grant(proposal(agent=""), ONE, grant, at()))
     ran(life)
     return life.then(execute.finish(life.row, 1, Payload(), at(), ok=True))
@@ -251,7 +269,7 @@ def told(life: Life, **changes: Any) -> Stored:
     return life.stored._replace(payload=life.stored.payload._replace(**changes))
 
 
-OTHER = DecisionRecord("reject", "mallory", NOW + 5, "web", "No", "No")
+OTHER = DecisionRecord("reject", "mallory", NOW + 5, via="web", reason="No", comment="No")
 ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
     ("status", lambda life: but(life, status="failed")),
     ("binding", lambda life: but(life, binding="f" * 64)),

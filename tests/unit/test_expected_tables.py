@@ -30,11 +30,25 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import AgentVersion, PolicyVersion, User
 
 AT = 1_000
-BOB = User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
+BOB = User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com")
 AWAY = User("eve", "admin", away_until=AT + 5, away_to=People(frozenset({"bob"})))
-KEY = KeyRow(ApiKey("k1", "default", "program", "agent", "", "ada", AT), "d" * 64)
-POLICY = PolicyVersion(1, digest(b"rules: []"), "rules: []", "ada", AT, "needed")
-GRANT = Grant("g1", "default", "pay", "s" * 64, "bob", frozenset({"finance"}), "reviewer", AT, AT + 9, when="true")
+KEY = KeyRow(
+    ApiKey("k1", workspace="default", name="program", role="agent", person="", created_by="ada", created_at=AT),
+    "d" * 64,
+)
+POLICY = PolicyVersion(1, sha256=digest(b"rules: []"), body="rules: []", author="ada", at=AT, reason="needed")
+GRANT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256="s" * 64,
+    created_by="bob",
+    teams=frozenset({"finance"}),
+    role="reviewer",
+    created_at=AT,
+    expires_at=AT + 9,
+    when="true",
+)
 AGENT = AgentVersion("office", 1, "{}", "ada", AT)
 FREEZE = FreezeRow(
     Freeze(id="f1", workspace="default", scope="tool", name="Drop_*", reason="Stop it.", by="ada", at=AT), "drop_*"

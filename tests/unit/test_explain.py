@@ -80,14 +80,17 @@ def assert_led_to(explained: Explanation, policy: Policy) -> None:
 
 
 def test_what_a_program_says_of_its_tool_is_said_not_to_count() -> None:
-    strict = Policy((READS_ARE_FREE,), Defaults("deny", trust_declared=False))
+    strict = Policy((READS_ARE_FREE,), Defaults(unknown_tools="deny", trust_declared=False))
     explained = explain(strict, call("look_up"), declared("look_up", "read"))
     assert [step.why for step in explained.steps] == ["its effect is not that of an unknown tool"]
     assert explained.why.startswith("no rule matched; by the default for unknown tools: denied: look_up is not a known")
     assert explained.notes[0].startswith(
         "What the call says of its tool (read) does not count, because the policy has trust_declared off."
     )
-    assert "refuses unknown tools" in explain(Policy((), Defaults("deny")), call(), declared(effect="read")).notes[0]
+    assert (
+        "refuses unknown tools"
+        in explain(Policy((), Defaults(unknown_tools="deny")), call(), declared(effect="read")).notes[0]
+    )
     named = Policy((READS_ARE_FREE, Rule("no", "deny", tools=("pay",))))
     assert "names the tool" in explain(named, call(), declared(effect="read")).notes[0]
     assert explain(Policy(), call(), declared()).notes[0].startswith("Nobody says what pay does.")

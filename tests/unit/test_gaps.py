@@ -37,8 +37,8 @@ def test_a_later_erasure_counts_though_somebody_has_looked_before() -> None:
     gaps.join(later)
     assert covered(gaps) == [1, 2, 4, 6, 8, 9]
     assert gaps.summary() == (
-        ErasureTotal("person", "ann", 5, 6, 3, 1_000, 3_000),
-        ErasureTotal("person", "bob", 1, 2, 1, 2_000, 2_000),
+        ErasureTotal(scope="person", actor="ann", entries=5, approvals=6, times=3, since=1_000, until=3_000),
+        ErasureTotal(scope="person", actor="bob", entries=1, approvals=2, times=1, since=2_000, until=2_000),
     )
 
 

@@ -49,7 +49,17 @@ from tests.unit.builders import (
 
 DAY = 24 * 3_600_000
 NOTHING = Amounts(b"{}")
-DRAFT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, NOW + DAY)
+DRAFT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256=PAY.sha256,
+    created_by="",
+    teams=frozenset(),
+    role="",
+    created_at=0,
+    expires_at=NOW + DAY,
+)
 GRANT = make(DRAFT, ALICE, at()).state
 BUDGET = make(replace(DRAFT, budget="10.50", budget_of="amount"), ALICE, at()).state
 

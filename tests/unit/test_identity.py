@@ -33,7 +33,7 @@ def test_an_agent_is_named_as_one_in_the_record() -> None:  # R41
     agent, person = Principal("default", "office", "agent"), Principal("default", "bob", "reviewer", via="web")
     assert (agent.is_agent, agent.actor) == (True, "agent:office")
     assert (person.is_agent, person.actor) == (False, "bob")
-    assert person.reviewer() == Reviewer("bob", "reviewer", frozenset(), "web")
+    assert person.reviewer() == Reviewer("bob", "reviewer", teams=frozenset(), via="web")
 
 
 def test_a_person_brings_what_they_came_by_into_the_record() -> None:
@@ -66,7 +66,7 @@ def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
 
 
 def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
-    key = ApiKey("ilk_a", "default", "bot", "agent", "", "ada", 0)
+    key = ApiKey("ilk_a", workspace="default", name="bot", role="agent", person="", created_by="ada", created_at=0)
     assert key.counts_at(10**15)
     assert [replace(key, expires_at=5).counts_at(now) for now in (4, 5)] == [True, False]
     assert not replace(key, revoked_at=1).counts_at(0)
@@ -86,7 +86,17 @@ def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
 def test_a_key_that_may_say_any_name_is_unbound(
     role: str, agents: tuple[str, ...], requester: str, unbound: bool
 ) -> None:
-    key = ApiKey("ilk_a", "default", "bot", role, "", "ada", 0, agents=agents, requester=requester)
+    key = ApiKey(
+        "ilk_a",
+        workspace="default",
+        name="bot",
+        role=role,
+        person="",
+        created_by="ada",
+        created_at=0,
+        agents=agents,
+        requester=requester,
+    )
     assert key.is_unbound is unbound
 
 
@@ -191,7 +201,9 @@ def persons(role: str, person_role: str = "admin", **more: int) -> Principal:
 @pytest.mark.parametrize("role", ROLES[1:])
 @pytest.mark.parametrize("other", ROLES[1:])
 def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: str) -> None:
-    key = ApiKey("ilk_other", "default", "laptop", other, "ada", "ada", 0)
+    key = ApiKey(
+        "ilk_other", workspace="default", name="laptop", role=other, person="ada", created_by="ada", created_at=0
+    )
     if ROLES.index(other) > ROLES.index(role):
         with pytest.raises(Forbidden, match="cannot rotate or end one for more"):
             check_own_key(persons(role), key)
@@ -200,7 +212,9 @@ def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: st
 
 
 def test_a_key_reaches_itself_and_a_session_every_key() -> None:
-    mine = ApiKey("ilk_mine", "default", "laptop", "admin", "ada", "ada", 0)
+    mine = ApiKey(
+        "ilk_mine", workspace="default", name="laptop", role="admin", person="ada", created_by="ada", created_at=0
+    )
     other = replace(mine, id="ilk_other")
     demoted = persons("viewer", "viewer")  # of somebody who was an admin once
     check_own_key(demoted, mine)

@@ -39,7 +39,7 @@ SCHEMA = {
     },
     "$defs": {"Level": {"type": "integer", "enum": [1, 2]}, "Loop": {"$ref": "#/$defs/Loop"}},
 }
-SPEC = ToolSpec("send_mail", "write", SCHEMA)
+SPEC = ToolSpec("send_mail", "write", schema=SCHEMA)
 SHOWN = InterruptMark("approval-1", "a" * 64, 0)
 SEEN = Acknowledgement("a" * 64)
 JSON = st.recursive(
@@ -151,13 +151,15 @@ def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: 
 # R16
 @pytest.mark.parametrize("shape", ["hitl", "legacy"])
 def test_what_was_shown_is_known_again_in_either_shape(shape: Any) -> None:
-    question = InterruptRequest("approval-1", "a" * 64, SPEC, {"count": 1}, "Send?", 2)
+    question = InterruptRequest(
+        approval_id="approval-1", args_sha256="a" * 64, spec=SPEC, args={"count": 1}, words="Send?", answered=2
+    )
     assert read_mark(question.value(shape)) == InterruptMark("approval-1", "a" * 64, 2)
 
 
 def test_only_the_decisions_that_the_tool_takes_are_offered() -> None:
     spec = ToolSpec("send_mail", "write", decisions=("approve", "reject"))
-    question = InterruptRequest("approval-1", "a" * 64, spec, {}, "Send?")
+    question = InterruptRequest(approval_id="approval-1", args_sha256="a" * 64, spec=spec, args={}, words="Send?")
     assert question.value("hitl")["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
     allowed = {"allow_accept": True, "allow_ignore": True, "allow_respond": False, "allow_edit": False}
     assert question.value("legacy")[0]["config"] == allowed

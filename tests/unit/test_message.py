@@ -13,4 +13,4 @@ CARD = make_card(tool="pay", sentence="Pay 1", risk="high", facts=[], args={}, f
 
 @pytest.mark.parametrize(("status", "is_open"), [("pending", True), ("approved", False), ("expired", False)])
 def test_a_topic_is_open_while_people_can_decide(status: str, is_open: bool) -> None:
-    assert ApprovalView(pending(), status, CARD).is_open is is_open
+    assert ApprovalView(approval=pending(), status=status, card=CARD).is_open is is_open

@@ -29,10 +29,10 @@ TIMED_OUT = "The call timed out: nobody decided or started it in time."
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        ("pending", Waiting("id", "pending", END)),
+        ("pending", Waiting("id", "pending", until=END)),
         ("approved", Proceed(b'{"a":1}', "id")),
-        ("running", Waiting("id", "running", NOW + LEASE)),
-        ("rejected", Waiting("id", "rejected", NOW + 8_000)),
+        ("running", Waiting("id", "running", until=NOW + LEASE)),
+        ("rejected", Waiting("id", "rejected", until=NOW + 8_000)),
         ("responded", Answered({"id": 7}, "id")),
         ("expired", Refused(TIMED_OUT, "expired", "id")),
         ("cancelled", Refused("The call was cancelled.", "cancelled", "id")),
@@ -60,7 +60,7 @@ def test_what_is_erased_is_none() -> None:
 # R5
 def test_the_deadline_counts_before_the_worker_has_seen_it() -> None:
     approval = pending()
-    assert approval_outcome(approval, PAYLOAD, END - 1) == Waiting("id", "pending", END)
+    assert approval_outcome(approval, PAYLOAD, END - 1) == Waiting("id", "pending", until=END)
     assert approval_outcome(approval, PAYLOAD, END) == Refused(TIMED_OUT, "expired", "id")
     assert "timed out" in TIMED_OUT
 
@@ -92,7 +92,7 @@ def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
 # R46
 def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
     approval = in_status("running", idempotent=True)
-    assert approval_outcome(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", NOW + LEASE)
+    assert approval_outcome(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", until=NOW + LEASE)
     assert approval_outcome(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
     assert approval_outcome(replace(approval, lease_until=None), Payload(), NOW) == Proceed(b"{}", "id")
 
@@ -101,7 +101,7 @@ def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
 def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
     decided = DecisionRecord("reject", "alice", NOW, reason="Too much.")
     approval = in_status("rejected", decision=decided)
-    assert approval_outcome(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", NOW + 8_000)
+    assert approval_outcome(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", until=NOW + 8_000)
     assert approval_outcome(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
     bare = replace(approval, decision=None, release_at=None)
     assert approval_outcome(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")

@@ -29,12 +29,12 @@ from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Pol
 from tests.unit.builders import NOW, at, pending, stored
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
-PINNED = ToolSpec("send", "write", SCHEMA, secret=("token",), idempotent=True)
+PINNED = ToolSpec("send", "write", schema=SCHEMA, secret=("token",), idempotent=True)
 LEASE = 60_000
 
 
 def said(effect: str = "", schema: Mapping[str, object] | None = None, **more: Any) -> ToolSpec:
-    return ToolSpec("send", effect, schema, declared=True, **more)
+    return ToolSpec("send", effect, schema=schema, declared=True, **more)
 
 
 def pin(tool: str, effect: str = "read") -> Pin:
@@ -75,7 +75,18 @@ def test_the_order_of_a_schema_is_no_change() -> None:
 
 
 def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
-    whole = ToolSpec("send", "write", SCHEMA, "Send it", lambda _: "", ("token",), True, "chat", ("approve",), True)
+    whole = ToolSpec(
+        "send",
+        "write",
+        schema=SCHEMA,
+        describe="Send it",
+        preview=lambda _: "",
+        secret=("token",),
+        idempotent=True,
+        confirm="chat",
+        decisions=("approve",),
+        declared=True,
+    )
     assert make_pinned_spec(whole) == PINNED
     assert parse_spec(Pin("send", make_pinned_spec(whole).definition, "", "ada", 1).definition) == PINNED
     assert Pin("send", PINNED.definition, "", "ada", 1).spec == PINNED

@@ -115,7 +115,15 @@ def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:
 
 def test_defaults_reach_the_terms() -> None:
     ladder = (EscalationStep(5, FINANCE, ("pager",)),)
-    defaults = Defaults("ask", {"queue": 9}, "escalate", 1, 2, (3,), ladder)
+    defaults = Defaults(
+        unknown_tools="ask",
+        expires_in={"queue": 9},
+        on_expiry="escalate",
+        undo_window=1,
+        start_within=2,
+        remind=(3,),
+        ladder=ladder,
+    )
     assert verdict(defaults=defaults, priority="low") == Ask(
         "",
         priority="low",
@@ -207,7 +215,15 @@ def test_effects_priorities_and_teams_are_matched() -> None:
 
 
 def test_all_matchers_have_to_match() -> None:
-    rule = Rule("r", "deny", ("pay",), frozenset({"write"}), ("helper",), ("rita",), when=lambda _: True)
+    rule = Rule(
+        "r",
+        "deny",
+        tools=("pay",),
+        effects=frozenset({"write"}),
+        agents=("helper",),
+        users=("rita",),
+        when=lambda _: True,
+    )
     assert matched(rule)
     for field, value in (("tools", ("x",)), ("effects", frozenset({"read"})), ("agents", ("x",)), ("users", ("x",))):
         assert not matched(replace(rule, **{field: value}))
@@ -392,7 +408,16 @@ def test_a_rule_that_asks_sets_the_priority(rules: tuple[Rule, ...], wanted: str
 
 
 def test_the_rules_terms_are_kept() -> None:
-    own = Ask("x", (Stage(FINANCE, 2),), frozenset({"requester"}), ("approve",), "high", 1, "approve", remind=(4,))
+    own = Ask(
+        "x",
+        (Stage(FINANCE, 2),),
+        exclude=frozenset({"requester"}),
+        decisions=("approve",),
+        priority="high",
+        expires_in=1,
+        on_expiry="approve",
+        remind=(4,),
+    )
     expected = replace(own, rule="r", expires_in=DAY)
     assert verdict(Rule("r", "ask", ask=own)) == expected
 
@@ -477,13 +502,13 @@ random_rules = st.builds(
     Rule,
     st.uuids().map(str),
     st.sampled_from(["allow", "deny", "ask"]),
-    patterns,
-    st.frozensets(st.sampled_from(["read", "write", ""]), max_size=1),
-    patterns,
-    patterns,
-    st.frozensets(st.sampled_from(["t1", "t2"]), max_size=1),
-    st.frozensets(st.sampled_from(["low", "high"]), max_size=1),
-    st.sampled_from(CONDITIONS),
+    tools=patterns,
+    effects=st.frozensets(st.sampled_from(["read", "write", ""]), max_size=1),
+    agents=patterns,
+    users=patterns,
+    teams=st.frozensets(st.sampled_from(["t1", "t2"]), max_size=1),
+    priorities=st.frozensets(st.sampled_from(["low", "high"]), max_size=1),
+    when=st.sampled_from(CONDITIONS),
     shadow=st.sampled_from([False, False, False, True]),
 )
 random_calls = st.builds(

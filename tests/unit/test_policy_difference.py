@@ -142,7 +142,9 @@ def test_a_rule_that_moved_and_changed_is_told_once() -> None:
 def test_a_rule_with_another_name_and_nothing_else_is_renamed() -> None:
     old = rules("name: old name, tools: [x], then: deny")
     (found,) = diff_policies(old, rules("name: new name, tools: [x], then: deny")).rules
-    assert found == RuleDifference("new name", 1, 1, (), moved=False, old_name="old name")
+    assert found == RuleDifference(
+        rule="new name", old_place=1, new_place=1, facets=(), moved=False, old_name="old name"
+    )
     assert found.kind == "renamed"
     assert told(diff_policies(old, rules("name: new name, tools: [y], then: deny"))) == [
         ("removed", "old name"),

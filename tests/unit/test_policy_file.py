@@ -68,13 +68,13 @@ def test_the_first_example_means_what_it_says() -> None:  # R34, R38, R48
     assert verdict == Ask(
         "large transfers need two people from finance",
         (Stage(People(teams=frozenset({"finance"})), 2),),
-        frozenset({"requester"}),
-        ("approve", "reject"),
-        "high",
-        30 * MINUTE,
-        "escalate",
-        (EscalationStep(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
-        (HALF_TIME,),
+        exclude=frozenset({"requester"}),
+        decisions=("approve", "reject"),
+        priority="high",
+        expires_in=30 * MINUTE,
+        on_expiry="escalate",
+        ladder=(EscalationStep(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
+        remind=(HALF_TIME,),
     )
     assert loaded.judge(call("drop_users"), ToolSpec("drop_users", "destructive")) == Deny(
         "Dropping tables is not allowed.", "nobody drops tables"

@@ -60,7 +60,17 @@ from tests.unit.builders import (
 Act = Callable[[], object]
 END = NOW + Ask().expires_in
 FINANCE_THEN_LEGAL = Ask("both", (Stage(FINANCE), Stage(LEGAL)))
-GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
+GRANT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256=PAY.sha256,
+    created_by="alice",
+    teams=frozenset(),
+    role="reviewer",
+    created_at=0,
+    expires_at=NOW + 1,
+)
 COUNTED = replace(GRANT, budget="5", budget_of="amount")
 NO_ARGUMENTS = replace(PAY, schema={"properties": {}, "additionalProperties": False})
 LISTED = replace(PAY, schema={"properties": {"to": {}, "sum": {}}, "additionalProperties": False})
@@ -373,12 +383,18 @@ def test_what_time_decided_says_so() -> None:
     timed_out, approved = (
         expire(pending(terms), at(END)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
     )
-    assert timed_out == DecisionRecord("expire", "interlock", END, "", "The call timed out: nobody decided in time.")
-    assert approved == DecisionRecord("approve", "interlock", END, "", "The rule approves when nobody answers in time.")
+    assert timed_out == DecisionRecord(
+        "expire", "interlock", END, via="", reason="The call timed out: nobody decided in time."
+    )
+    assert approved == DecisionRecord(
+        "approve", "interlock", END, via="", reason="The rule approves when nobody answers in time."
+    )
 
 
 def test_a_run_that_is_somebody_elses_says_so() -> None:
-    run = Run("r", "default", "helper", "open", "one", NOW + 1, NOW)
+    run = Run(
+        "r", workspace="default", agent="helper", status="open", runner="one", lease_until=NOW + 1, created_at=NOW
+    )
     words = {"error": "conflict", "message": "This run is closed or its program is alive.", "run_id": "r"}
     assert refused(lambda: resume_run(run, "two", 1, at(), runner_is_dead=False)) == words
     words = {"error": "conflict", "message": "This run belongs to another program now.", "run_id": "r"}

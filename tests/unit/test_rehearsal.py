@@ -36,7 +36,7 @@ ANYBODY = None
 def recorded(number: int = 1, tool: str = "pay", verdict: VerdictKind = "ask", **more: Any) -> RecordedCall:
     spec = more.pop("spec", ToolSpec(tool, "write"))
     call = propose(tool, {"amount": number}, "run", f"call{number}", **more)
-    return RecordedCall(call, spec, verdict, "", number * 1_000, f"id{number}")
+    return RecordedCall(call=call, spec=spec, verdict=verdict, rule="", at=number * 1_000, approval_id=f"id{number}")
 
 
 def rule(name: str, then: VerdictKind, ask: Ask = Ask(), **more: Any) -> Rule:  # noqa: B008  frozen

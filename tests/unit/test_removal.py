@@ -124,12 +124,32 @@ def test_votes_of_other_stages_stay() -> None:
     ],
 )
 def test_a_grant_lives_as_long_as_its_maker_may_do_what_they_might(who: UpdatedMember, lives: bool) -> None:
-    grant = Grant("g", "default", "pay", "spec", "alice", TEAM, "reviewer", 0, 1)
+    grant = Grant(
+        id="g",
+        workspace="default",
+        tool="pay",
+        spec_sha256="spec",
+        created_by="alice",
+        teams=TEAM,
+        role="reviewer",
+        created_at=0,
+        expires_at=1,
+    )
     assert keeps_grant(grant, who) is lives
 
 
 def test_an_admins_grant_ends_when_they_are_one_no_more() -> None:
-    grant = Grant("g", "default", "pay", "spec", "root", frozenset(), "admin", 0, 1)
+    grant = Grant(
+        id="g",
+        workspace="default",
+        tool="pay",
+        spec_sha256="spec",
+        created_by="root",
+        teams=frozenset(),
+        role="admin",
+        created_at=0,
+        expires_at=1,
+    )
     assert not keeps_grant(grant, UpdatedMember("root", "reviewer"))
 
 

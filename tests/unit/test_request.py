@@ -23,7 +23,17 @@ from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import Allow, Ask, Deny, Stage
 from tests.unit.builders import ARGS, FINANCE, KEY, NOW, OTHER_ARGS, PAY, at, behind, call, pending, proposal
 
-GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
+GRANT = Grant(
+    id="g1",
+    workspace="default",
+    tool="pay",
+    spec_sha256=PAY.sha256,
+    created_by="alice",
+    teams=frozenset(),
+    role="reviewer",
+    created_at=0,
+    expires_at=NOW + 1,
+)
 TERMS = Ask("two", (Stage(FINANCE, 2), Stage()), priority="high", expires_in=50, start_within=70)
 
 
@@ -118,7 +128,7 @@ def test_a_grant_stands_for_the_yes_of_its_maker() -> None:
     change = allow_by_grant(proposal(), TERMS, GRANT, at())
     approval = change.state
     assert (approval.status, approval.start_by, approval.grant_id) == ("approved", NOW + 70, "g1")
-    assert approval.decision == DecisionRecord("approve", "alice", NOW, "grant", "Covered by the grant g1.")
+    assert approval.decision == DecisionRecord("approve", "alice", NOW, via="grant", reason="Covered by the grant g1.")
     (event,) = change.events
     assert (event.kind, event.data["by"], event.data["grant"], event.data["rule"]) == ("allowed", "grant", "g1", "two")
     assert (event.data["granted_by"], event.data["use"], event.data["uses_left"]) == ("alice", 1, None)

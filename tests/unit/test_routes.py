@@ -37,7 +37,14 @@ MAIL, SLACK, PAGER = (
     ChannelCapabilities(priorities=frozenset({"high"})),
 )
 MEANS = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
-ALL = Routes(MEANS, "mail", {"high": ("pager",)}, {"finance": ("#finance-ops",), "pay": ("slack",)}, None, "pager")
+ALL = Routes(
+    MEANS,
+    "mail",
+    priorities={"high": ("pager",)},
+    ways={"finance": ("#finance-ops",), "pay": ("slack",)},
+    quiet=None,
+    escalation="pager",
+)
 BY_MAIL = Routes({"mail": MAIL}, "mail")
 PERSON = {
     "alice": Contact("alice", "reviewer", frozenset({"finance"})),
@@ -429,7 +436,12 @@ def test_a_notice_waits_for_the_morning_too() -> None:
 def test_what_would_reach_nobody_is_a_gap() -> None:  # R26
     assert (find_unreachable(Routes()), find_unreachable(ALL)) == ([], [])
     pager = Routes(
-        {"pager": PAGER}, "pager", {"low": ("pager", "#x")}, {"finance": ("pager",), "legal": ("#legal",)}, None, "#ops"
+        {"pager": PAGER},
+        "pager",
+        priorities={"low": ("pager", "#x")},
+        ways={"finance": ("pager",), "legal": ("#legal",)},
+        quiet=None,
+        escalation="#ops",
     )
     assert find_unreachable(pager) == [
         "no channel of pager, #x takes the priority low",
@@ -508,5 +520,5 @@ def test_what_leads_to_a_channel_that_wakes_is_its_engine() -> None:
 
 
 def test_what_nobody_was_asked_about_wakes_nobody() -> None:
-    for decided in (DecisionRecord("approve", "policy", NOW), DecisionRecord("approve", "ada", NOW, "grant")):
+    for decided in (DecisionRecord("approve", "policy", NOW), DecisionRecord("approve", "ada", NOW, via="grant")):
         assert woken(flow(decision=decided)) == []

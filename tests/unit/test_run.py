@@ -51,7 +51,9 @@ def test_every_status_and_verb_gives_what_the_table_says(status: str, runner: st
 
 def test_a_run_opens_with_a_lease_and_an_event() -> None:
     change = open_run("r", "w", "helper", "mine", 60, at())
-    assert change.state == Run("r", "w", "helper", "open", "mine", NOW + 60, NOW)
+    assert change.state == Run(
+        "r", workspace="w", agent="helper", status="open", runner="mine", lease_until=NOW + 60, created_at=NOW
+    )
     assert change.state.status in TRANSITIONS[""]
     (event,) = change.events
     assert (event.kind, event.actor, event.data, event.content) == (

@@ -448,7 +448,14 @@ server:
     domains = ("example.com", "example.org")
     scopes = ("openid", "email")
     assert oidc == OidcSettings(
-        "https://id.example", "interlock", "hunter2", "default", "viewer", "groups", domains, scopes
+        issuer="https://id.example",
+        client_id="interlock",
+        client_secret="hunter2",
+        workspace="default",
+        role="viewer",
+        teams_claim="groups",
+        allowed_domains=domains,
+        scopes=scopes,
     )
 
 
@@ -470,8 +477,8 @@ mcp_servers:
         "files": McpServerSettings(
             "files-server",
             ("--root", "."),
-            env,
-            str(folder / "work"),
+            env=env,
+            cwd=str(folder / "work"),
             reads=("read_*", "list_*"),
             idempotent=("read_*",),
         ),

@@ -17,7 +17,7 @@ from interlock.storage.engine.metrics import CheckResult
 
 
 def check(what: str, **server: object) -> CheckResult:
-    settings = Settings(StorageSettings(), ServerSettings(**{"port": 0, **server}))  # type: ignore[arg-type]
+    settings = Settings(storage=StorageSettings(), server=ServerSettings(**{"port": 0, **server}))  # type: ignore[arg-type]
     return next(line for line in check_server(settings) if line.what == what)
 
 
@@ -60,10 +60,10 @@ def test_a_server_of_ours_at_the_port_is_fine() -> None:
 def test_the_provider_has_to_answer_by_its_own_name() -> None:
     with answering({"issuer": "https://other.example"}) as url:
         assert (
-            check("provider", oidc=OidcSettings(url, "interlock", "secret")).found
+            check("provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")).found
             == f"{url} calls itself https://other.example"
         )
-    gone = check("provider", oidc=OidcSettings(url, "interlock", "secret"))
+    gone = check("provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret"))
     assert (gone.state, "ConnectError" in gone.found) == ("fail", True)
 
 

@@ -123,9 +123,26 @@ def test_what_others_rely_on_is_written_down() -> None:
 
 
 def test_a_new_thread_is_due_at_once_and_nobody_has_it() -> None:
-    place = ("", "", ("assistant",))
     assert (
-        Thread(*("thread-1", "default", "assistant", "ann", "Hello", *place, "ready", 0, NOW, 0, "", 0, None, NOW, NOW))
+        Thread(
+            "thread-1",
+            "default",
+            "assistant",
+            person="ann",
+            title="Hello",
+            parent="",
+            parent_call="",
+            path=("assistant",),
+            status="ready",
+            lines=0,
+            due_at=NOW,
+            woken=0,
+            runner="",
+            fence=0,
+            confirmation=None,
+            created_at=NOW,
+            updated_at=NOW,
+        )
         == FRESH
     )
     assert ThreadOrigin("default", "assistant", "ann", ("assistant",)) == (*HERE[:4], "", "")

@@ -248,7 +248,7 @@ def test_what_is_final_has_no_way_out() -> None:
 PEOPLE = (ALICE, BOB, CAROL, DAVE, ADMIN, VIEWER, AGENT, Reviewer("rita", "user"))
 TERMS = (
     Ask("plain", expires_in=300_000),
-    Ask("two", (Stage(FINANCE, 2),), frozenset({"requester", "editor"}), expires_in=300_000),
+    Ask("two", (Stage(FINANCE, 2),), exclude=frozenset({"requester", "editor"}), expires_in=300_000),
     Ask(
         "stages",
         (Stage(FINANCE), Stage(LEGAL)),

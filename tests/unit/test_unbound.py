@@ -8,7 +8,7 @@ from interlock.core.identity import ApiKey
 from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy, Rule
 
-FREE = ApiKey("ilk_a", "default", "bot", "agent", "", "ada", 0)
+FREE = ApiKey("ilk_a", workspace="default", name="bot", role="agent", person="", created_by="ada", created_at=0)
 BOUND = replace(FREE, agents=("office",), requester="none")
 BY_AGENT = Rule("payroll asks", "ask", agents=("payroll",))
 BY_PERSON = Rule("not for interns", "deny", teams=frozenset({"interns"}))

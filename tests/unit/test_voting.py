@@ -79,7 +79,7 @@ def test_viewers_and_agents_never_decide_whatever_they_are_called(role: str) -> 
     terms = Ask(stages=(Stage(People(frozenset({"rita", "vic"}), frozenset({"finance"}))),))
     for approval in (pending(), pending(terms)):
         for name in ("rita", "vic"):
-            assert effective_voter(approval, Reviewer(name, role, frozenset({"finance"})), 0) is None
+            assert effective_voter(approval, Reviewer(name, role, teams=frozenset({"finance"})), 0) is None
 
 
 # R48
@@ -160,7 +160,7 @@ def test_people_of_a_stage_that_is_full_have_nothing_left_to_decide() -> None:
 
 # R48
 def test_one_person_cannot_fill_two_stages() -> None:
-    both = Reviewer("eve", "reviewer", frozenset({"finance", "legal"}))
+    both = Reviewer("eve", "reviewer", teams=frozenset({"finance", "legal"}))
     once = voted(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), both)
     assert decide(once, approve(once), both, at()).state is once
     assert voted(once, CAROL).status == "approved"
@@ -316,7 +316,7 @@ TEAMS = {
     "sam": set[str](),
     "tim": {"finance", "legal", "ops"},
 }
-CROWD = tuple(Reviewer(name, "reviewer", frozenset(teams)) for name, teams in TEAMS.items())
+CROWD = tuple(Reviewer(name, "reviewer", teams=frozenset(teams)) for name, teams in TEAMS.items())
 
 
 def fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:

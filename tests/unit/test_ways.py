@@ -27,8 +27,8 @@ SECRET = "xoxb-never-shown"
 SLACK = ChannelSettings("slack", {"token": SECRET, "signing_secret": "s" * 32})
 PAGER = ChannelSettings("pagerduty", {"routing_key": "k" * 32, "priorities": ["high"]})
 PEOPLE = [
-    User("ada", "admin", frozenset({"finance", "legal"})),
-    User("eve", "viewer", frozenset({"gone"}), removed_at=1),
+    User("ada", "admin", teams=frozenset({"finance", "legal"})),
+    User("eve", "viewer", teams=frozenset({"gone"}), removed_at=1),
 ]
 ROUTED = Settings(
     channels={"chat": SLACK, "pager": PAGER, "spare": PAGER},
@@ -110,7 +110,7 @@ async def test_the_doctor_accepts_the_examples_of_the_page(tmp_path: Path) -> No
     settings = load_settings(tmp_path / "interlock.yaml", environ)
     loaded = load_policy(policy, compile_condition, known_names([], policy_load_options(settings)))
     assert loaded.warnings == ()
-    ada = User("ada", "admin", frozenset({"finance"}), "ada@example.com")
+    ada = User("ada", "admin", teams=frozenset({"finance"}), email="ada@example.com")
     lines = [line async for line in check_channels(settings, [ada], loaded.policy)]
     assert [line for line in lines if line.state != "ok"] == []
     assert "pager (pagerduty): the priority high; escalation by the rule transfers climb" in [x.found for x in lines]

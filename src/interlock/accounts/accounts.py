@@ -92,7 +92,7 @@ class Accounts:
     ) -> tuple[ApiKey, str]:
         """The key itself is given once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
-        key = keys.draft(key_id, workspace, name, role, author, user, bindings)
+        key = keys.draft(key_id, workspace=workspace, name=name, role=role, author=author, user=user, bindings=bindings)
         adds = bool(user) or role != AGENT
         kept = digest(secret)
         made = await self._change(
@@ -111,9 +111,12 @@ class Accounts:
     ) -> tuple[ApiKey, str]:
         """A new key in place of another, which ends after the overlap."""
         new_id, secret = _new_key()
-        new = ApiKey(new_id, workspace, "", "", "", author, 0)
+        new = ApiKey(new_id, workspace=workspace, name="", role="", person="", created_by=author, created_at=0)
         kept = digest(secret)
-        made = await self._change(workspace, lambda book: keys.rotate(book, key_id, new, overlap, lasts, kept, until))
+        made = await self._change(
+            workspace,
+            lambda book: keys.rotate(book, key_id, new, overlap=overlap, lasts=lasts, digest=kept, until=until),
+        )
         return made, secret
 
     async def keys(self, workspace: str) -> Sequence[ApiKey]:
@@ -153,7 +156,7 @@ class Accounts:
     ) -> User:
         """Somebody who was removed comes back with nothing but the name."""
         _check_person(name, role, teams, email)
-        user = User(name, role, teams, email)
+        user = User(name, role, teams=teams, email=email)
         return await self._change(workspace, lambda book: members.add_user(book, user, author))
 
     async def change_user(
@@ -249,7 +252,7 @@ class Accounts:
         if not subject:
             raise InvalidRequest("The provider did not say who this is.")
         _check_person(name, role or ADMIN, teams, email)
-        user = User(name, role, teams, email)
+        user = User(name, role, teams=teams, email=email)
         return await self._begin(workspace, lambda book, new: members.sign_in_by_subject(book, subject, user, new))
 
     async def by_session(self, token: str) -> Principal:
@@ -293,7 +296,7 @@ class Accounts:
         if not (user or role):
             raise InvalidRequest("Say for whom the link is: a person, or a role.")
         token = secrets.token_urlsafe(32)
-        link = OneTimeLink(workspace, user, role, teams, author, 0)
+        link = OneTimeLink(workspace=workspace, person=user, role=role, teams=teams, created_by=author, expires_at=0)
         await self._change(workspace, lambda book: members.add_link(book, link, lasts, digest(token)))
         return token
 
@@ -481,20 +484,32 @@ def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
     if person is None:  # no such key is made
         raise invalid_key_error()
     role = lesser_role(key.role, person.role)
-    proven = Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
+    proven = Principal(
+        key.workspace, person.name, role, teams=person.teams, via="key", credential=key.id, root=key.first
+    )
     return replace(proven, person_role=person.role, expires_at=key.expires_at)
 
 
 def _agent_principal(key: ApiKey) -> Principal:
     if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
         raise invalid_key_error()
-    bound = (key.agents, key.tools, key.requester, key.first, key.per_minute, key.pending)
-    return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, *bound)
+    return Principal(
+        key.workspace,
+        key.name,
+        AGENT,
+        credential=key.id,
+        agents=key.agents,
+        tools=key.tools,
+        requester=key.requester,
+        root=key.first,
+        per_minute=key.per_minute,
+        pending=key.pending,
+    )
 
 
 def session_principal(user: User, workspace: str, hashed: str, since: int) -> Principal:
     mark = session_label(hashed)
-    return Principal(workspace, user.name, user.role, user.teams, "web", mark, signed_in_at=since)
+    return Principal(workspace, user.name, user.role, teams=user.teams, via="web", credential=mark, signed_in_at=since)
 
 
 def invalid_key_error() -> Unauthenticated:

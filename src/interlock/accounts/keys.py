@@ -44,7 +44,18 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
         check_person_name(person)
     requester = (person or bindings.requester) if role == AGENT else ""
     key = ApiKey(
-        key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester
+        key_id,
+        workspace=workspace,
+        name=name,
+        role=role,
+        person=person,
+        created_by=author,
+        created_at=0,
+        used_at=None,
+        revoked_at=None,
+        agents=bindings.agents,
+        tools=bindings.tools,
+        requester=requester,
     )
     return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
 

@@ -165,7 +165,7 @@ def use_link(book: AccountTransaction, digest: str, name: str, hashed: str, new:
     who = link.person or name
     known = book.user(who)
     if known is None:
-        return _join(book, User(who, link.role, link.teams), hashed, new)
+        return _join(book, User(who, link.role, teams=link.teams), hashed, new)
     if not link.person:
         raise Conflict(f"There is somebody called {who} here, or there was. Choose another name.", user=who)
     user = require_user(book, who)

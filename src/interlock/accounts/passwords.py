@@ -121,7 +121,14 @@ def add(book: AccountTransaction, person: str, code: SignInCode, digest: Digest)
     user = book.user(person)
     if user is None or user.removed_at is not None:
         return False
-    link = OneTimeLink("", person, "", frozenset(), SYSTEM_ACTOR, book.now + CODE_LIFETIME)
+    link = OneTimeLink(
+        workspace="",
+        person=person,
+        role="",
+        teams=frozenset(),
+        created_by=SYSTEM_ACTOR,
+        expires_at=book.now + CODE_LIFETIME,
+    )
     for each in (_code_secret(code), *_attempt_secrets(code)):
         book.add_link(digest(each), link)
     book.tell(Event("code_created", SYSTEM_ACTOR, {"user": person, "until": link.expires_at}))

@@ -29,7 +29,7 @@ ENTRIES_PER_READ = 1_000  # entries in one read
 ProgressCallback = Callable[[int, int], None]  # how many entries are read, of how many
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
     """`since` is the entry before the first; `strangers` are entries of approvals that began before it."""
 
@@ -86,14 +86,14 @@ async def verify(
 def make_report(verifier: Verifier, rows: list[Violation]) -> AuditReport:
     head, since = verifier.head, verifier.start.seq
     return AuditReport(
-        head.seq - since,
-        len(verifier.laws),
-        verifier.erased,
-        head,
-        (*sorted(verifier.faults, key=lambda fault: fault.seq), *rows),
-        verifier.gaps.summary(),
-        since,
-        len(verifier.laws.strangers),
+        entries=head.seq - since,
+        approvals=len(verifier.laws),
+        erased=verifier.erased,
+        head=head,
+        faults=(*sorted(verifier.faults, key=lambda fault: fault.seq), *rows),
+        erasures=verifier.gaps.summary(),
+        since=since,
+        strangers=len(verifier.laws.strangers),
     )
 
 

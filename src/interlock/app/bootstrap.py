@@ -52,7 +52,7 @@ def os_user() -> str:
         return f"uid{os.getuid()}"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class AppServices:
     store: SqlStore
     gate: Gate
@@ -152,7 +152,7 @@ def build_services_from_store(store: SqlStore, *, retention: int | None = None) 
     gate, inbox = build_gate_and_inbox(store, Policy())
     accounts = Accounts(store.accounts, store.clock)
     worker = Worker(store, store.clock, is_dead, retention, accounts.sweep)
-    return AppServices(store, gate, inbox, worker, accounts, store.clock)
+    return AppServices(store=store, gate=gate, inbox=inbox, worker=worker, accounts=accounts, clock=store.clock)
 
 
 def build_gate_and_inbox(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> tuple[Gate, Inbox]:
@@ -163,7 +163,15 @@ def build_gate_and_inbox(store: SqlStore, policy: Policy, look_again: float = PO
 
 
 def build_gate(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> Gate:
-    return Gate(store, policy, store.clock, compile_condition, validate, is_dead, look_again)
+    return Gate(
+        store,
+        policy,
+        clock=store.clock,
+        conditions=compile_condition,
+        validate=validate,
+        is_dead=is_dead,
+        look_again=look_again,
+    )
 
 
 async def load_stored_policy(store: SqlStore, workspace: str, own: ConfiguredPolicy | None = None) -> Policy:

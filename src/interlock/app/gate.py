@@ -422,20 +422,20 @@ class Gate:
             preview = await render_preview(spec, call)
         words = (spec, call.args, shown, preview)
         return Proposal(
-            given or uuid7(self._clock(), chance[:20]),
-            chance[20:],
-            call,
-            spec,
-            shown,
-            sentence,
-            tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
-            stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
-            self.policy.sha256,
-            self.policy.shadows(call, spec)
+            id=given or uuid7(self._clock(), chance[:20]),
+            nonce=chance[20:],
+            call=call,
+            spec=spec,
+            shown=shown,
+            sentence=sentence,
+            alarms=tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
+            preview=stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
+            policy_sha256=self.policy.sha256,
+            shadows=self.policy.shadows(call, spec)
             if len(call.args) <= self.policy.at_once
             else await asyncio.to_thread(self.policy.shadows, call, spec),
-            bool(given),
-            misfits,
+            given=bool(given),
+            misfits=misfits,
         )
 
 

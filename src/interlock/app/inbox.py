@@ -268,8 +268,14 @@ class Inbox:
         users = await self._store.users(workspace)
         user = next((user for user in users if user.name == name), User(name, role))
         if user.removed_at is not None:
-            return Reviewer(name, "viewer", frozenset(), via)
-        return Reviewer(name, user.role, user.teams, via, active_delegations(users, name, user.teams, self._clock()))
+            return Reviewer(name, "viewer", teams=frozenset(), via=via)
+        return Reviewer(
+            name,
+            user.role,
+            teams=user.teams,
+            via=via,
+            covers=active_delegations(users, name, user.teams, self._clock()),
+        )
 
     async def covers(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
         """The people who are away now and let this one decide in their place."""
@@ -335,14 +341,14 @@ class Inbox:
             return denied_now_error(verdict, approval).deciding()
         findings = call_findings(spec, shown.value, shown.secrets)
         return PreparedEdit(
-            approval.args_sha256,
-            args,
-            shown.data if shown.data != args else None,
-            shown.sha256,
-            call_sentence(self._at_home(approval, spec), shown),
-            tuple(finding.id for finding in findings if finding.level == "alarm"),
-            verdict if isinstance(verdict, Ask) else approval.terms,
-            args_diff(redact(stored.payload.args or b"{}", spec, key), shown),
+            replaces=approval.args_sha256,
+            args=args,
+            shown=shown.data if shown.data != args else None,
+            args_sha256=shown.sha256,
+            sentence=call_sentence(self._at_home(approval, spec), shown),
+            alarms=tuple(finding.id for finding in findings if finding.level == "alarm"),
+            terms=verdict if isinstance(verdict, Ask) else approval.terms,
+            changes=args_diff(redact(stored.payload.args or b"{}", spec, key), shown),
         )
 
     def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:

@@ -207,17 +207,17 @@ def _read_line(line: bytes) -> tuple[Entry, bytes]:
     actor, approval, at, data, digest, kind, seq, workspace = found.groups()
     there = salt or content
     entry = Entry(
-        _unquote(workspace),
-        int(seq),
-        int(at),
-        _unquote(kind),
-        _unquote(actor),
-        _unquote(approval),
-        data,
-        digest,
-        link.decode(),
-        bytes.fromhex(salt.decode()) if salt else None,
-        content if there else None,
+        workspace=_unquote(workspace),
+        seq=int(seq),
+        at=int(at),
+        kind=_unquote(kind),
+        actor=_unquote(actor),
+        approval_id=_unquote(approval),
+        data=data,
+        digest=digest,
+        link=link.decode(),
+        salt=bytes.fromhex(salt.decode()) if salt else None,
+        content=content if there else None,
     )
     return entry, body
 

@@ -121,7 +121,7 @@ class StartChecks:
             and self.freezes
             and freeze.find_active_freeze(self.freezes, approval_target(approval))
         ):
-            return Waiting(approval.id, approval.status, None, approval.args_sha256)
+            return Waiting(approval.id, approval.status, until=None, args_sha256=approval.args_sha256)
         return outcome
 
     async def against(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:

@@ -51,7 +51,7 @@ class WorkspaceSnapshot:
         return tuple(pin.tool for pin in self.pins.items if not pin.tool.isascii())
 
 
-@dataclass
+@dataclass(kw_only=True)
 class WorkspaceServices:
     """`people` are those of the workspace, by name; `body` is the text of the policy in force.
 
@@ -153,7 +153,9 @@ class Workspaces:
     ) -> tuple[LoadedPolicy, PolicyVersion]:
         """Puts a policy in force as a new version: here at once, in other processes within a second."""
         loaded = await self.draft(workspace, body)
-        version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen, trace)
+        version = await self._store.put_policy(
+            workspace, loaded.policy.sha256, body, author, reason=reason, seen=seen, trace=trace
+        )
         await self.refresh(workspace)
         return loaded, version
 
@@ -224,7 +226,7 @@ class Workspaces:
             self._tell(stale)
         gate, inbox = self._make(loaded.policy)
         gate.stops.freezes = await self._store.open_freezes(workspace)
-        return WorkspaceServices(workspace, gate, inbox, loaded, known, stale)
+        return WorkspaceServices(workspace=workspace, gate=gate, inbox=inbox, loaded=loaded, known=known, stale=stale)
 
     async def _read(self, workspace: str) -> WorkspaceSnapshot:
         stored = await self._store.policy(workspace)

@@ -43,7 +43,7 @@ MCP_START_TIMEOUT = 10.0  # seconds that threads wait for MCP servers when a pro
 BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Assistant:
     """`workspaces` are those of the configuration, whose tools are checked when it is opened."""
 
@@ -116,11 +116,29 @@ def build_assistant(
     mcp = _mcp_servers(settings, log)
     agents, toolbox, open_model = build_chat_components(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    parts = TurnContext(store.threads, agents, toolbox, open_model, drafts, store.clock, make_runner_id())
+    parts = TurnContext(
+        threads=store.threads,
+        agents=agents,
+        toolbox=toolbox,
+        open_model=open_model,
+        drafts=drafts,
+        clock=store.clock,
+        runner=make_runner_id(),
+    )
     loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, log.failed)
     door = Threads(store.threads, agents, store.clock)
     folders, own = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
-    return Assistant(agents, toolbox, door, drafts, loop, store, mcp, folders, own)
+    return Assistant(
+        agents=agents,
+        toolbox=toolbox,
+        threads=door,
+        drafts=drafts,
+        loop=loop,
+        store=store,
+        mcp=mcp,
+        folders=folders,
+        workspaces=own,
+    )
 
 
 class ChatComponents(NamedTuple):

@@ -46,7 +46,7 @@ WITHDRAWAL_REASONS = {
 }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ToolCallRunner:
     """The calls of one thread's turn. Any process may take over at any point: what is known is asked for first."""
 

@@ -69,7 +69,7 @@ class ConfirmationFlow:
         if person is None or person.removed_at is not None:
             return outcome
         covers = active_delegations(self.desk.people.values(), person.name, person.teams, self.clock())
-        reviewer = Reviewer(person.name, person.role, person.teams, "chat", covers)
+        reviewer = Reviewer(person.name, person.role, teams=person.teams, via="chat", covers=covers)
         seen = Acknowledgement(outcome.args_sha256, comment="Said yes in the conversation.")
         workspace = proposed.workspace
         try:

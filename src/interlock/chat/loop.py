@@ -108,7 +108,7 @@ class ThreadLoop:
         except Conflict:
             return  # another process was quicker
         async with self._watch(workspace, thread_id) as watch:
-            turn = Turn(held, await self._desk(workspace), self._parts, watch)
+            turn = Turn(held=held, desk=await self._desk(workspace), parts=self._parts, watch=watch)
             keeping = asyncio.create_task(held.keep())
             try:
                 await turn.advance()

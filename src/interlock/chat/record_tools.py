@@ -25,7 +25,7 @@ def read_tool(
     def run(use: ToolInvocation) -> Awaitable[object]:
         return look(records, use.args)
 
-    return Tool(ToolSpec(name, "read", takes or object_schema()), about, run)
+    return Tool(ToolSpec(name, "read", schema=takes or object_schema()), about, run)
 
 
 def write_tool(

@@ -63,7 +63,7 @@ class Subagents:
             await self.stop(held.thread.workspace, call.child, held.thread.person)
         child = await self._store.get(held.thread.workspace, call.child)
         if child.status != "idle":
-            return Waiting("", "running", None)
+            return Waiting("", "running", until=None)
         lines = await self._store.lines(child.workspace, child.id)
         ended = next((line.body for line in reversed(lines) if line.kind == "ended"), {})
         status = str(ended.get("status", "done"))

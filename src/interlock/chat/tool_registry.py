@@ -125,7 +125,11 @@ def agent_tool(name: str) -> Tool:
     }
     plain = name.replace("{", "{{").replace("}", "}}")
     spec = ToolSpec(
-        AGENT_TOOL_PREFIX + name, "read", object_schema("task", task=task), f"Let {plain} do: {{task}}", idempotent=True
+        AGENT_TOOL_PREFIX + name,
+        "read",
+        schema=object_schema("task", task=task),
+        describe=f"Let {plain} do: {{task}}",
+        idempotent=True,
     )
     return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run, AGENT_SOURCE)
 
@@ -155,7 +159,7 @@ class RegisteredTools:
     def spec_of(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
         """The same; `action` is the one of its name."""
         if action is not None and not is_builtin_action(action):
-            return ToolSpec(tool, "write", action.schema)
+            return ToolSpec(tool, "write", schema=action.schema)
         known = self._toolbox.spec_like(workspace, tool)
         return None if known is None else replace(known, name=tool, preview=None)
 

@@ -51,7 +51,7 @@ DEADLINE_MARGIN = 1_000  # milliseconds behind a deadline at which a parked thre
 OpenModel = Callable[[str], ChatModel]  # by its name in the configuration; raises Misconfigured
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TurnContext:
     """What every turn is given; `lease` is for how long a process has a thread, `tool_lease` a tool that runs."""
 
@@ -68,7 +68,7 @@ class TurnContext:
     look_every: float = POLL_SECONDS
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Turn:
     """`working` are tools that run; they end in their own time, whatever becomes of the thread."""
 
@@ -213,7 +213,13 @@ class Turn:
         children = Subagents(self.parts.threads, names.__contains__)
         selection = self.parts.toolbox.of(agent, self.held.thread.workspace)
         return ToolCallRunner(
-            self.held, self.desk, selection, self.parts.runner, self.parts.clock, children, self.parts.tool_lease
+            held=self.held,
+            desk=self.desk,
+            selection=selection,
+            runner=self.parts.runner,
+            clock=self.parts.clock,
+            children=children,
+            lease=self.parts.tool_lease,
         )
 
     async def _handle(self, step: HandleCalls, calls: ToolCallRunner) -> bool:

@@ -192,7 +192,16 @@ async def erase(
     """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
     from interlock.cli.commands import erase
 
-    wanted = erase.EraseOptions(approval, thread, person, retention, reason, dry_run, yes, user)
+    wanted = erase.EraseOptions(
+        approval=approval,
+        thread=thread,
+        person=person,
+        retention=retention,
+        reason=reason,
+        dry_run=dry_run,
+        yes=yes,
+        user=user,
+    )
     await erase.erase(desk, wanted)
 
 
@@ -243,7 +252,19 @@ async def gate_mcp(
         raise _missing_package_error(error, "mcp") from None
 
     wanted = mcp_gate.McpGateOptions(
-        command or [], http, host, port, url, key, agent, run, reads, trust_hints, wait, public_url, token
+        command=command or [],
+        http=http,
+        host=host,
+        port=port,
+        url=url,
+        key=key,
+        agent=agent,
+        run=run,
+        reads=reads,
+        trust_hints=trust_hints,
+        wait=wait,
+        public_url=public_url,
+        token=token,
     )
     await mcp_gate.run(options, wanted)
 
@@ -310,12 +331,22 @@ async def hook(
     """
     from interlock.cli.commands.hook import HookCommandOptions, answer_event
 
-    where = (options.database, options.config, options.workspace, url, key)
-    raise typer.Exit(
-        await answer_event(
-            HookCommandOptions(*where, reads, pass_reads, wait, undecided, lease, agent, notes, insecure)
-        )
+    hook_options = HookCommandOptions(
+        database=options.database,
+        config=options.config,
+        workspace=options.workspace,
+        url=url,
+        key=key,
+        reads=reads,
+        pass_reads=pass_reads,
+        wait=wait,
+        undecided=undecided,
+        lease=lease,
+        agent=agent,
+        notes=notes,
+        insecure=insecure,
     )
+    raise typer.Exit(await answer_event(hook_options))
 
 
 def _missing_package_error(error: ModuleNotFoundError, extra: str) -> Exception:

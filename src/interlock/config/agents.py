@@ -142,11 +142,11 @@ def _read_agent(read: YamlReader, item: YamlNode) -> AgentSettings:
     switches = read.mapping(fields, "tool_approvals")
     return AgentSettings(
         read.text(fields, "model"),
-        read.text(fields, "instructions"),
-        read.texts(fields, "tools"),
-        {tool: read.truth(switches, tool, default=True) for tool in switches},
-        read.texts(fields, "agents"),
-        {key: _read_limit(inner) for key, inner in read.mapping(fields, "limits").items()},
+        instructions=read.text(fields, "instructions"),
+        tools=read.texts(fields, "tools"),
+        tool_approvals={tool: read.truth(switches, tool, default=True) for tool in switches},
+        agents=read.texts(fields, "agents"),
+        limits={key: _read_limit(inner) for key, inner in read.mapping(fields, "limits").items()},
     )
 
 
@@ -219,14 +219,14 @@ def read_mcp_servers(read: YamlReader, top: Fields, folder: Path) -> dict[str, M
         servers[name] = McpServerSettings(
             read.text(fields, "command"),
             tuple(read.one(argument, "args") for argument in read.entries(fields, "args")),
-            _read_texts(read, fields, "env"),
-            str((folder / cwd).absolute()) if cwd else "",
-            read.text(fields, "url"),
-            _read_texts(read, fields, "headers"),
-            read.text(fields, "prefix"),
-            read.texts(fields, "reads"),
-            read.texts(fields, "idempotent"),
-            read.texts(fields, "workspaces") or McpServerSettings().workspaces,
+            env=_read_texts(read, fields, "env"),
+            cwd=str((folder / cwd).absolute()) if cwd else "",
+            url=read.text(fields, "url"),
+            headers=_read_texts(read, fields, "headers"),
+            prefix=read.text(fields, "prefix"),
+            reads=read.texts(fields, "reads"),
+            idempotent=read.texts(fields, "idempotent"),
+            workspaces=read.texts(fields, "workspaces") or McpServerSettings().workspaces,
         )
     return servers
 

@@ -120,25 +120,27 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
     own, others = read_workspace_settings(read, top), read_workspaces(read, top)
     targets = {DASHBOARD, *own.channels, *(name for each in others.values() for name in each.channels)}
     folder = file.parent if file else Path()
+    models, default_model = _models(read, top, env)
     settings = Settings(
-        _storage(read, top),
-        _server(read, top, env.get("INTERLOCK_QUOTAS", "")),
-        _policy(read, top, folder),
-        {**BUILTIN_ACTIONS, **_actions(read, top)},
-        own.routing,
-        _verification(read, top),
-        _escalation(read, top, targets),
-        _audit(read, top, folder),
-        own.channels,
-        read_agents(read, top),
-        read_mcp_servers(read, top, folder),
-        tuple(folder / name for name in read.texts(top, "documents")),
-        own.tools,
-        *_models(read, top, env),
-        fault_plan(env),
-        file,
-        filler.shown,
-        others,
+        storage=_storage(read, top),
+        server=_server(read, top, env.get("INTERLOCK_QUOTAS", "")),
+        policy=_policy(read, top, folder),
+        actions={**BUILTIN_ACTIONS, **_actions(read, top)},
+        routing=own.routing,
+        verification=_verification(read, top),
+        escalation=_escalation(read, top, targets),
+        audit=_audit(read, top, folder),
+        channels=own.channels,
+        agents=read_agents(read, top),
+        mcp_servers=read_mcp_servers(read, top, folder),
+        documents=tuple(folder / name for name in read.texts(top, "documents")),
+        tools=own.tools,
+        models=models,
+        default_model=default_model,
+        fault=fault_plan(env),
+        file=file,
+        shown=filler.shown,
+        workspaces=others,
     )
     read.finish()
     return settings
@@ -222,14 +224,14 @@ def _server(read: YamlReader, top: Fields, quotas: str) -> ServerSettings:
         ServerSettings(),
     )
     return ServerSettings(
-        read.text(fields, "host", base.host),
-        read.whole(fields, "port", base.port, 0, 65_535),
-        read.text(fields, "public_url"),
-        _oidc(read, fields),
-        cast(RequestLogLevel, read.choice(fields, "log", REQUEST_LOG_LEVELS, base.log)),
-        _proxies(read, fields),
-        _origins(read, fields),
-        read_quotas(read, fields, quotas),
+        host=read.text(fields, "host", base.host),
+        port=read.whole(fields, "port", base.port, 0, 65_535),
+        public_url=read.text(fields, "public_url"),
+        oidc=_oidc(read, fields),
+        log=cast(RequestLogLevel, read.choice(fields, "log", REQUEST_LOG_LEVELS, base.log)),
+        proxies=_proxies(read, fields),
+        origins=_origins(read, fields),
+        quotas=read_quotas(read, fields, quotas),
     )
 
 
@@ -243,16 +245,16 @@ def _oidc(read: YamlReader, fields: Fields) -> OidcSettings | None:
             read.complain(fields["oidc"].line, f"oidc needs {key}: the provider says what it is")
     if issuer and not is_secure_url(issuer):
         read.complain(given["issuer"].line, "issuer must begin with https://, or be on this machine")
-    scopes = read.texts(given, "scopes") or OidcSettings("", "").scopes
+    scopes = read.texts(given, "scopes") or OidcSettings(issuer="", client_id="").scopes
     return OidcSettings(
-        issuer,
-        read.text(given, "client_id"),
-        read.text(given, "client_secret"),
-        read.text(given, "workspace", "default"),
-        read.choice(given, "role", ("viewer", "reviewer")),
-        read.text(given, "teams_claim"),
-        tuple(domain.lower().removeprefix("@") for domain in read.texts(given, "allowed_domains")),
-        scopes if "openid" in scopes else ("openid", *scopes),
+        issuer=issuer,
+        client_id=read.text(given, "client_id"),
+        client_secret=read.text(given, "client_secret"),
+        workspace=read.text(given, "workspace", "default"),
+        role=read.choice(given, "role", ("viewer", "reviewer")),
+        teams_claim=read.text(given, "teams_claim"),
+        allowed_domains=tuple(domain.lower().removeprefix("@") for domain in read.texts(given, "allowed_domains")),
+        scopes=scopes if "openid" in scopes else ("openid", *scopes),
     )
 
 

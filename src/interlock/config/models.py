@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -73,7 +73,7 @@ class StorageSettings:
         return FOREVER if self.retention is None else format_duration(self.retention)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
     """An OpenID provider. With a `role`, people whom nobody added come in too, with that role.
 
@@ -98,7 +98,7 @@ class QuotaSettings:
     pending: int = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed.
 
@@ -188,6 +188,7 @@ class ChannelSettings:
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     model: str = ""
+    _: KW_ONLY
     instructions: str = ""
     tools: tuple[str, ...] = ()
     tool_approvals: Mapping[str, bool] = field(default_factory=dict)
@@ -204,6 +205,7 @@ class McpServerSettings:
 
     command: str = ""
     args: tuple[str, ...] = ()
+    _: KW_ONLY
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = ""
     url: str = ""
@@ -223,7 +225,7 @@ class WorkspaceSettings:
     tools: Mapping[str, JsonMapping] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """`file` is where they came from; `shown` says how a value from the environment may be shown.
 

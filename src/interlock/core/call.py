@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cached_property
 from itertools import compress
 from operator import is_not
@@ -62,7 +62,7 @@ class Caller:
     root: str = ""  # the first key of the chain of rotations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever.
 
@@ -214,6 +214,7 @@ class ToolSpec:
     name: str
     effect: str = ""
     schema: Mapping[str, object] | None = None
+    _: KW_ONLY
     describe: str | Callable[[Args], str] = ""
     preview: Callable[[Args], object] | None = None
     secret: tuple[str, ...] = ()

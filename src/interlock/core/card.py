@@ -34,7 +34,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardField:
     """One argument at any depth; `length` counts a scalar's characters and a container's members."""
 
@@ -47,7 +47,7 @@ class CardField:
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """All of it but pointers and ids is safe to print anywhere; what is called `agent_…` is its word, unverified."""
 
@@ -97,7 +97,15 @@ def make_card(
     shown_facts = tuple((visible(label), visible(text)) for label, text in facts)
     fields = tuple(_field(*spot, ids.get(spot[0], ())) for spot in _walk(args, secrets))
     more = {name: visible(text) for name, text in words.items()}
-    return Card(risk, visible(tool), visible(sentence), shown_facts, fields, tuple(findings), **more)
+    return Card(
+        risk=risk,
+        tool=visible(tool),
+        sentence=visible(sentence),
+        facts=shown_facts,
+        fields=fields,
+        findings=tuple(findings),
+        **more,
+    )
 
 
 def visible(text: str) -> str:
@@ -198,7 +206,7 @@ def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> 
     )
     # names stand without quotation marks, so spaces at their edges have to be shown
     name = visible(key) if key == key.strip(" ") else visible(key).replace(" ", r"\u{20}")
-    return CardField(pointer, name, kind, text, length, digest, findings)
+    return CardField(pointer=pointer, name=name, type=kind, text=text, length=length, sha256=digest, findings=findings)
 
 
 def _shown_value(value: object) -> tuple[str, str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from interlock.core.canonical import canonical, canonical_args
@@ -79,6 +79,7 @@ class Reviewer:
 
     name: str
     role: str = "reviewer"
+    _: KW_ONLY
     teams: frozenset[str] = frozenset()
     via: str = "library"
     covers: tuple[Delegation, ...] = ()

@@ -27,7 +27,7 @@ RESERVED_ACTORS = frozenset({"", SYSTEM_ACTOR, "policy"})  # actors of the recor
 GrantState = Literal["active", "revoked", "used up", "expired"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """`when` is the source of a condition; `spec_sha256` ties it to the tool as it was when the person agreed.
 

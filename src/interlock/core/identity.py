@@ -7,7 +7,7 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
@@ -42,6 +42,7 @@ class Principal:
     workspace: str
     name: str
     role: str
+    _: KW_ONLY
     teams: frozenset[str] = frozenset()
     via: str = "key"
     credential: str = ""
@@ -83,7 +84,15 @@ class Principal:
         return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
 
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.name, self.role, self.teams, self.via, (), self.credential, self.address)
+        return Reviewer(
+            self.name,
+            self.role,
+            teams=self.teams,
+            via=self.via,
+            covers=(),
+            credential=self.credential,
+            address=self.address,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,7 @@ class ApiKey:
     """
 
     id: str
+    _: KW_ONLY
     workspace: str
     name: str
     role: str
@@ -158,7 +168,7 @@ class UserSession:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneTimeLink:
     """Good for one sign-in. Without a `person`, whoever opens it says their name, and gets `role` and `teams`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.execute import may_restart
@@ -55,6 +55,7 @@ class Waiting:
 
     approval_id: str
     status: str = "pending"
+    _: KW_ONLY
     until: int | None = None
     args_sha256: str = field(default="", compare=False)
     questions: tuple[int, ...] = ()
@@ -81,15 +82,17 @@ def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:
         case "approved":
             return Proceed(payload.args or b"{}", approval.id, sha256)
         case "pending":
-            return Waiting(approval.id, status, approval.expires_at, sha256, approval.open_questions)
+            return Waiting(
+                approval.id, status, until=approval.expires_at, args_sha256=sha256, questions=approval.open_questions
+            )
         case "running" if now >= (approval.lease_until or 0):
             return Proceed(
                 payload.args or b"{}", approval.id, sha256
             )  # idempotent, and its runner is gone: start it again
         case "running":
-            return Waiting(approval.id, status, approval.lease_until, sha256)
+            return Waiting(approval.id, status, until=approval.lease_until, args_sha256=sha256)
         case "rejected" if now < (approval.release_at or 0):
-            return Waiting(approval.id, status, approval.release_at, sha256)
+            return Waiting(approval.id, status, until=approval.release_at, args_sha256=sha256)
         case "responded":
             return Answered(_result(payload), approval.id, sha256)
         case "succeeded" | "failed" | "unknown":

@@ -56,7 +56,7 @@ def make_pinned_spec(spec: ToolSpec, effect: str = "") -> ToolSpec:
     chosen = effect or spec.effect
     if not chosen:
         raise InvalidRequest(f"Nobody said what {spec.name} does. Give its effect: read, write or destructive.")
-    return ToolSpec(spec.name, chosen, spec.schema, secret=spec.secret, idempotent=spec.idempotent)
+    return ToolSpec(spec.name, chosen, schema=spec.schema, secret=spec.secret, idempotent=spec.idempotent)
 
 
 def check_pin_name(pins: Pins, tool: str) -> None:

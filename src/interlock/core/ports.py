@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from interlock.core.approval.approval import Approval
@@ -71,6 +71,7 @@ class ApprovalQuery:
     """
 
     statuses: tuple[str, ...] = ()
+    _: KW_ONLY
     tool: str = ""
     agent: str = ""
     thread_id: str = ""
@@ -115,6 +116,7 @@ class PolicyVersion:
     """
 
     version: int
+    _: KW_ONLY
     sha256: str
     body: str
     author: str
@@ -158,6 +160,7 @@ class User:
 
     name: str
     role: str = "reviewer"
+    _: KW_ONLY
     teams: frozenset[str] = frozenset()
     email: str = ""
     away_until: int | None = None

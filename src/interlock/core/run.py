@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
@@ -19,6 +19,7 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
 @dataclass(frozen=True, slots=True)
 class Run:
     id: str
+    _: KW_ONLY
     workspace: str
     agent: str
     status: str
@@ -28,7 +29,15 @@ class Run:
 
 
 def open_run(run_id: str, workspace: str, agent: str, runner: str, lease: int, moment: Moment) -> Change[Run]:
-    run = Run(run_id, workspace, agent, "open", runner, moment.now + lease, moment.now)
+    run = Run(
+        run_id,
+        workspace=workspace,
+        agent=agent,
+        status="open",
+        runner=runner,
+        lease_until=moment.now + lease,
+        created_at=moment.now,
+    )
     return Change(run, (Event("run_opened", runner, {"run": run_id}, "", {"agent": agent}),))
 
 
@@ -65,7 +74,7 @@ MAX_RUN_ID = 2_000  # characters of what a framework may call a run by
 FIRST_DELAY, MAX_DELAY = 1_000, 300_000  # milliseconds before it is tried again: doubled each time, and never longer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """`state` is the framework's own and opaque; lists leave it out. `fence` says which pause of the run this is.
 

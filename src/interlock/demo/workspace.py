@@ -81,7 +81,7 @@ async def _ask_question(doors: WorkspaceServices) -> None:
 async def _reject_one(doors: WorkspaceServices) -> None:
     approval_id = await _propose(doors, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
     if approval_id:
-        reviewer = Reviewer(AUTHOR, "admin", frozenset(), AUTHOR)
+        reviewer = Reviewer(AUTHOR, "admin", teams=frozenset(), via=AUTHOR)
         decision = Reject("Still linked from the start page. (A demo decision.)")
         await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
 

@@ -111,7 +111,9 @@ class Gate:
         if pending_requests(session):
             notes[FENCE] = (await self.agent.pause(run_id, _dump_session(session).encode())).fence
         elif fence is not None:
-            await self.agent.resumed(Pause(run_id, self.agent.path[0], b"", 0, fence))
+            await self.agent.resumed(
+                Pause(run_id=run_id, agent=self.agent.path[0], state=b"", paused_at=0, fence=fence)
+            )
 
     # A call
 

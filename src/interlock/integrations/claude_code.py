@@ -302,7 +302,7 @@ READ_PRESETS: Mapping[str, tuple[str, ...]] = {
 # What it says
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     """One message about one call. `id` is its tool_use_id; empty where there is none."""
 
@@ -339,16 +339,17 @@ def parse_event(told: object) -> HookEvent:
     if not isinstance(args, Mapping):
         raise InvalidRequest(f"The event {name} has no tool_input.")
     return HookEvent(
-        name,
-        _text(told, "session_id", needed=True),
-        _text(told, "tool_name", needed=True),
-        args,
-        _text(told, "tool_use_id"),
-        _text(told, "agent_type") if told.get("agent_id") else "",
-        _text(told, "cwd"),
-        response,
-        _text(told, "error"),
-        told.get("is_interrupt") is True or (isinstance(response, Mapping) and response.get("interrupted") is True),
+        name=name,
+        session=_text(told, "session_id", needed=True),
+        tool=_text(told, "tool_name", needed=True),
+        args=args,
+        id=_text(told, "tool_use_id"),
+        sub_agent=_text(told, "agent_type") if told.get("agent_id") else "",
+        cwd=_text(told, "cwd"),
+        response=response,
+        error=_text(told, "error"),
+        interrupted=told.get("is_interrupt") is True
+        or (isinstance(response, Mapping) and response.get("interrupted") is True),
     )
 
 
@@ -376,7 +377,7 @@ def make_tool_spec(event: HookEvent, reads: tuple[str, ...]) -> ToolSpec:
     is_read = any(matches_pattern(event.tool, name) for name in reads)
     effect, describe, schema = TOOL_HINTS.get(event.tool, ("", "", None))
     preview = (lambda _: f"In the folder {event.cwd}") if event.cwd else None
-    return ToolSpec(event.tool, "read" if is_read else effect, schema, describe, preview)
+    return ToolSpec(event.tool, "read" if is_read else effect, schema=schema, describe=describe, preview=preview)
 
 
 def _object_schema(needed: str, **types: str) -> dict[str, object]:

@@ -50,7 +50,7 @@ def _gate_tool(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...
         max_usage_count=tool.max_usage_count,
         tool_failure_policy=tool.tool_failure_policy,
     )
-    made.put(tool, agent, ToolSpec(tool.name, effect, _schema(tool), secret=secret))
+    made.put(tool, agent, ToolSpec(tool.name, effect, schema=_schema(tool), secret=secret))
     return made
 
 

@@ -141,7 +141,7 @@ class GatedToolset(WrapperToolset[Any]):
         schema = {"description": definition.description or "", **definition.parameters_json_schema}
         if isinstance(known, ToolSpec):
             return replace(known, name=name, schema=known.schema or schema)
-        return ToolSpec(name, known, schema)
+        return ToolSpec(name, known, schema=schema)
 
 
 def resolve_wait(agent: Agent, wait: Wait) -> Wait:
@@ -155,7 +155,7 @@ def resolve_wait(agent: Agent, wait: Wait) -> Wait:
     return "inline"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _ToolsetCall:
     """One call: `written` is what people see, and `args` are what the tool gets if they leave it so."""
 
@@ -239,10 +239,14 @@ def _make_call(
         try:
             read = _validated(given, ctx, tool)
             if read == tool_args or read != _validated(given, ctx, tool):  # or a default that is never the same
-                return _ToolsetCall(name, found[1].args_as_dict(), read, ctx, tool, gate)
+                return _ToolsetCall(
+                    name=name, written=found[1].args_as_dict(), args=read, ctx=ctx, tool=tool, gate=gate
+                )
         except (ValidationError, ModelRetry):
             pass  # a hook made them fit
-    return _ToolsetCall(name, cast(Args, to_jsonable_python(tool_args)), tool_args, ctx, tool, gate)
+    return _ToolsetCall(
+        name=name, written=cast(Args, to_jsonable_python(tool_args)), args=tool_args, ctx=ctx, tool=tool, gate=gate
+    )
 
 
 def _validated(args: str | dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class DispatchLog(Protocol):
     def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DispatchContext:
     """What all lanes share; `compose` makes the message of a delivery."""
 

@@ -59,7 +59,7 @@ class LinkToken(NamedTuple):
     expires_at: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NotificationService:
     """How one workspace reaches people, and takes what they say: `settings`, `channels` and `routes` are its own.
 
@@ -113,7 +113,12 @@ class NotificationService:
     def courier(self) -> Dispatcher:
         point = faulty(self.settings.fault)
         office = DispatchContext(
-            self.store.deliveries, self.store.clock, make_runner_id(), self.compose, self.log, is_dead=is_dead
+            store=self.store.deliveries,
+            clock=self.store.clock,
+            runner=make_runner_id(),
+            compose=self.compose,
+            log=self.log,
+            is_dead=is_dead,
         )
         return Dispatcher(
             replace(office, point=point) if point else office,
@@ -145,17 +150,17 @@ class NotificationService:
         else:
             by = delivery.wanted
         return Notification(
-            delivery.message_id,
-            f"{delivery.workspace}.{delivery.id}",
-            delivery.workspace,
-            _purpose(delivery, topic),
-            to,
-            link,
-            self.store.clock(),
-            topic,
-            count,
-            by,
-            is_revised(delivery),
+            id=delivery.message_id,
+            thread=f"{delivery.workspace}.{delivery.id}",
+            workspace=delivery.workspace,
+            purpose=_purpose(delivery, topic),
+            to=to,
+            link=link,
+            at=self.store.clock(),
+            topic=topic,
+            count=count,
+            by=by,
+            revised=is_revised(delivery),
         )
 
     async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
@@ -163,14 +168,14 @@ class NotificationService:
         payload, spec = view.stored.payload, view.spec
         args = (payload.shown if payload.shown is not None else payload.args) or b"{}"
         return ApprovalView(
-            view.stored.approval,
-            view.status,
-            view.card,
-            shown_schema(spec),
-            _result(view),
-            args,
-            spec.secret,
-            spec.declared,
+            approval=view.stored.approval,
+            status=view.status,
+            card=view.card,
+            schema=shown_schema(spec),
+            result=_result(view),
+            args=args,
+            secret=spec.secret,
+            declared=spec.declared,
         )
 
     async def _recipient(self, delivery: Delivery) -> Recipient:
@@ -298,7 +303,7 @@ class InboundHandler:
             return None
         covers = active_delegations(doors.people.values(), user.name, user.teams, self.now())
         credential = f"{self.channel} {outside}".strip()
-        return Reviewer(user.name, user.role, user.teams, self.channel, covers, credential)
+        return Reviewer(user.name, user.role, teams=user.teams, via=self.channel, covers=covers, credential=credential)
 
     async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
         self._check(workspace, approval_id)
@@ -360,14 +365,24 @@ def build_notification_service(
             others[name] = open_workspace_channels(settings.of(name), public_url)
         except Misconfigured as error:
             raise Misconfigured(f"The workspace {name}: {error.message}") from None
-    return NotificationService(settings, store, workspaces, *own, log, public_url, others=others)
+    channels, routes = own
+    return NotificationService(
+        settings=settings,
+        store=store,
+        workspaces=workspaces,
+        channels=channels,
+        routes=routes,
+        log=log,
+        public_url=public_url,
+        others=others,
+    )
 
 
 def _contact(user: User, away: Sequence[User], now: int) -> Contact:
     """`away` are those who are away now: few, where there are many people."""
     covers = active_delegations(away, user.name, user.teams, now)
     is_away = user in away and user.away_to not in (None, People())
-    return Contact(user.name, user.role, user.teams, bool(user.email), is_away, covers)
+    return Contact(user.name, user.role, user.teams, has_email=bool(user.email), away=is_away, covers=covers)
 
 
 def _purpose(delivery: Delivery, topic: ApprovalView | None) -> Purpose:

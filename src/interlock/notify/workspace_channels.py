@@ -62,11 +62,13 @@ def make_routes(settings: Settings, means: Mapping[str, ChannelCapabilities]) ->
     return Routes(
         means,
         routing.default_channel,
-        routing.priority_map,
-        ways,
-        _quiet_hours(routing.quiet_hours),
-        escalation.channel if escalation.channel in means or escalation.channel.startswith(DESTINATION_PREFIX) else "",
-        escalation.notify_on_expiry,
+        priorities=routing.priority_map,
+        ways=ways,
+        quiet=_quiet_hours(routing.quiet_hours),
+        escalation=escalation.channel
+        if escalation.channel in means or escalation.channel.startswith(DESTINATION_PREFIX)
+        else "",
+        notify_on_expiry=escalation.notify_on_expiry,
     )
 
 

@@ -56,7 +56,7 @@ SMALL_SIZE = ValueSize(60, 4_000, 20)
 CHEAP_COST = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressionPart:
     """The body of a comprehension, or all that is outside of one (`macro` is empty there)."""
 
@@ -217,12 +217,12 @@ def _expression_part(
     operands = [words[place] for place in places if _is_operand(words, place)]
     inside = [words[place] for place in places]
     return ExpressionPart(
-        macro,
-        len(operands),
-        inside.count("+"),
-        inside.count("[") + inside.count("{"),
-        bool(macro) and any(word.isidentifier() and word != bound for word in operands),
-        tuple(patterns[place] for place in places if place in patterns),
+        macro=macro,
+        operands=len(operands),
+        joins=inside.count("+"),
+        literals=inside.count("[") + inside.count("{"),
+        reaches_out=bool(macro) and any(word.isidentifier() and word != bound for word in operands),
+        patterns=tuple(patterns[place] for place in places if place in patterns),
     )
 
 

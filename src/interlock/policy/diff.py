@@ -21,7 +21,7 @@ class FieldDifference:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDifference:
     """Places count from 1; None where the rule is not there. `old_name` is set if it got another name."""
 
@@ -113,18 +113,25 @@ def _rule_differences(old: Policy, new: Policy, names: Sequence[str]) -> Iterato
 
 def _removed_rule(old: Policy, place: int) -> RuleDifference:
     rule = old.rules[place]
-    return RuleDifference(rule.name, place + 1, None, _field_differences(rule_fields(rule, old.defaults), {}))
+    return RuleDifference(
+        rule=rule.name,
+        old_place=place + 1,
+        new_place=None,
+        facets=_field_differences(rule_fields(rule, old.defaults), {}),
+    )
 
 
 def _rule_difference(old: Policy, was: int | None, new: Policy, place: int, moved: frozenset[int]) -> RuleDifference:
     rule = new.rules[place]
     said = rule_fields(rule, new.defaults)
     if was is None:
-        return RuleDifference(rule.name, None, place + 1, _field_differences({}, said))
+        return RuleDifference(rule=rule.name, old_place=None, new_place=place + 1, facets=_field_differences({}, said))
     before = old.rules[was]
     facets = _field_differences(rule_fields(before, old.defaults), said)
     old_name = before.name if before.name != rule.name else ""
-    return RuleDifference(rule.name, was + 1, place + 1, facets, was in moved, old_name)
+    return RuleDifference(
+        rule=rule.name, old_place=was + 1, new_place=place + 1, facets=facets, moved=was in moved, old_name=old_name
+    )
 
 
 def _find_renamed(old: Policy, new: Policy) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ NO_LINES: Mapping[str, int] = {}
 EFFECT_WORDS = {"": "as an unknown tool", "read": "as a read", "write": "as a write", "destructive": "as destructive"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEvaluation:
     """One rule that was looked at; `matched` is about its matchers, `holds` about its condition as well."""
 
@@ -34,7 +34,7 @@ class RuleEvaluation:
         return f'{where}"{self.rule}" ({self.then}{", shadow" if self.shadow else ""}): {mark}, {self.why}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """`by` is the rule that decided, or "" when none did and toggle or default spoke.
 
@@ -62,7 +62,15 @@ class JudgedReading(NamedTuple):
     @property
     def key(self) -> MatchKey:
         call = self.reading
-        return MatchKey(call.tool, self.effect, call.path, call.requester, call.teams, call.priority, call.aliases)
+        return MatchKey(
+            call.tool,
+            self.effect,
+            path=call.path,
+            user=call.requester,
+            teams=call.teams,
+            priority=call.priority,
+            aliases=call.aliases,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ def explain(
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
     judged = claims.judge(policy, call, spec, fill)
     if call.refusal:
-        return Explanation(judged.verdict, (), "", f"denied: {call.refusal}")
+        return Explanation(verdict=judged.verdict, steps=(), by="", why=f"denied: {call.refusal}")
     told = [_explain_policy(each, judged, spec, lines if each is policy else NO_LINES) for each in policy.both]
     (way, steps, by, why), others = told[0], told[1:]
     for other in others:
@@ -98,7 +106,7 @@ def explain(
         *_verdict_notes(judged),
     )
     decides = way.verdict.kind == judged.verdict.kind
-    return Explanation(judged.verdict, steps, by if decides else "", why, notes)
+    return Explanation(verdict=judged.verdict, steps=steps, by=by if decides else "", why=why, notes=notes)
 
 
 class _PolicyExplanation(NamedTuple):
@@ -136,7 +144,15 @@ def _judge_readings(policy: Policy, judged: claims.Judgement, spec: ToolSpec) ->
 def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[PossibleVerdict, ...]:
     """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
     effect = claims.possible_effects(policy, (call,), spec)
-    key = MatchKey(call.tool, effect[0], call.path, call.requester, call.teams, call.priority, call.aliases)
+    key = MatchKey(
+        call.tool,
+        effect[0],
+        path=call.path,
+        user=call.requester,
+        teams=call.teams,
+        priority=call.priority,
+        aliases=call.aliases,
+    )
     found: list[PossibleVerdict] = []
     for rule in policy.rules:
         if not rule.shadow and rule.matches(key):
@@ -192,7 +208,9 @@ def _verdict_notes(judged: claims.Judgement) -> tuple[str, ...]:
 def _evaluate_rule(rule: Rule, key: MatchKey, facts: Facts, line: int | None) -> RuleEvaluation:
     miss = _matcher_mismatch(rule, key)
     holds, why = (False, miss) if miss else _evaluate_condition(rule, facts)
-    return RuleEvaluation(rule.name, line, rule.then, rule.shadow, not miss, holds, why)
+    return RuleEvaluation(
+        rule=rule.name, line=line, then=rule.then, shadow=rule.shadow, matched=not miss, holds=holds, why=why
+    )
 
 
 def _matcher_mismatch(rule: Rule, key: MatchKey) -> str:

@@ -90,7 +90,11 @@ def load_policy(
     `reminders` are those of the configuration, for a policy that says nothing of them; None where it does not either.
     """
     with _collector_paused():
-        return _load(text, _PolicyParser(names or KnownNames(), compile_condition, reminders), toggles or {})
+        return _load(
+            text,
+            _PolicyParser(names=names or KnownNames(), compile=compile_condition, reminders=reminders),
+            toggles or {},
+        )
 
 
 def _load(text: str, draft: _PolicyParser, toggles: Mapping[str, Mapping[str, bool]]) -> LoadedPolicy:
@@ -117,7 +121,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _PolicyParser:
     names: KnownNames
     compile: ConditionCompiler
@@ -137,14 +141,14 @@ def _defaults(draft: _PolicyParser, top: Fields) -> Defaults:
         read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
     trust = read.truth(top, "trust_declared", default=base.trust_declared)
     defaults = Defaults(
-        "deny" if read.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
-        {**base.expires_in, **_expires_in(draft, fields)},
-        cast(OnExpiry, on_expiry),
-        read.duration(fields, "undo_window", base.undo_window),
-        read.duration(fields, "start_within", base.start_within, 1),
-        _remind(draft, fields, base.remind if draft.reminders is None else draft.reminders),
-        ladder,
-        read.truth(fields, "trust_declared", default=trust) and trust,
+        unknown_tools="deny" if read.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
+        expires_in={**base.expires_in, **_expires_in(draft, fields)},
+        on_expiry=cast(OnExpiry, on_expiry),
+        undo_window=read.duration(fields, "undo_window", base.undo_window),
+        start_within=read.duration(fields, "start_within", base.start_within, 1),
+        remind=_remind(draft, fields, base.remind if draft.reminders is None else draft.reminders),
+        ladder=ladder,
+        trust_declared=read.truth(fields, "trust_declared", default=trust) and trust,
     )
     _check_times(draft, fields, defaults.expires_in, ladder, _remind(draft, fields, ()))
     return defaults
@@ -170,18 +174,18 @@ def _rule(draft: _PolicyParser, line: int, fields: Fields, defaults: Defaults) -
     return Rule(
         name,
         cast(VerdictKind, then),
-        _tools(draft, fields),
-        frozenset(read.texts(fields, "effect", EFFECTS)),
-        _agents(draft, fields),
-        _users(draft, fields),
-        frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
-        frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
-        when,
-        read.text(fields, "reason"),
-        _ask(draft, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
-        windows,
-        read.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
-        source,
+        tools=_tools(draft, fields),
+        effects=frozenset(read.texts(fields, "effect", EFFECTS)),
+        agents=_agents(draft, fields),
+        users=_users(draft, fields),
+        teams=frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
+        priorities=frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
+        when=when,
+        reason=read.text(fields, "reason"),
+        ask=_ask(draft, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
+        expires_in=windows,
+        shadow=read.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
+        source=source,
     )
 
 
@@ -258,9 +262,9 @@ def _ask(draft: _PolicyParser, fields: Fields, defaults: Defaults, windows: Mapp
     return Ask(
         "",
         _stages(draft, fields, ladder),
-        frozenset(EXCLUSIONS.get(name, "") for name in exclude),
-        read.texts(fields, "decisions", KINDS, "decision") or KINDS,
-        read.choice(fields, "priority", PRIORITIES),  # none: the call's own
+        exclude=frozenset(EXCLUSIONS.get(name, "") for name in exclude),
+        decisions=read.texts(fields, "decisions", KINDS, "decision") or KINDS,
+        priority=read.choice(fields, "priority", PRIORITIES),  # none: the call's own
         on_expiry=cast(OnExpiry, on_expiry),
         ladder=ladder,
         remind=_remind(draft, fields, defaults.remind),

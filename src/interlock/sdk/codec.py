@@ -46,7 +46,13 @@ def parse_outcome(told: ResponseBody) -> Outcome:
         case "waiting":
             until = told.get("until")
             moment = None if until is None else parse_rfc3339(until)
-            return Waiting(approval_id, told["status"], moment, sha256, tuple(told.get("questions", ())))
+            return Waiting(
+                approval_id,
+                told["status"],
+                until=moment,
+                args_sha256=sha256,
+                questions=tuple(told.get("questions", ())),
+            )
         case "refused":
             return Refused(told["reason"], told["status"], approval_id, sha256)
         case "answered":
@@ -70,8 +76,17 @@ def parse_approval_status(approval_id: str, told: ResponseBody) -> RemoteApprova
 
 def parse_pause(told: ResponseBody, state: bytes = b"") -> Pause:
     kept = b64decode(told["state"]) if "state" in told else state
-    more = (told["attempts"], told.get("waiting", 0), told.get("runner", ""), told["run_id"])
-    return Pause(told["called"], told["agent"], kept, parse_rfc3339(told["paused_at"]), told["fence"], *more)
+    return Pause(
+        run_id=told["called"],
+        agent=told["agent"],
+        state=kept,
+        paused_at=parse_rfc3339(told["paused_at"]),
+        fence=told["fence"],
+        attempts=told["attempts"],
+        waiting=told.get("waiting", 0),
+        runner=told.get("runner", ""),
+        short_id=told["run_id"],
+    )
 
 
 def parse_error(status: int, told: ResponseBody) -> Error:

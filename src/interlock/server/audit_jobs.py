@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from interlock.app.bootstrap import missing_database_file
@@ -30,6 +30,7 @@ class VerificationJob:
 
     by: str
     began: int
+    _: KW_ONLY
     done: int = 0
     of: int = 0
     took: float = 0.0

@@ -219,11 +219,13 @@ def declared_spec(body: ProposalBody, *, believed: bool = True) -> ToolSpec:
     return ToolSpec(
         body.tool,
         body.effect if believed else "",
-        body.schema_,
-        AgentText(description) if description else "",
-        None if preview is None else AgentText(preview if isinstance(preview, str) else encode_json(preview).decode()),
-        body.secret,
-        body.idempotent,
+        schema=body.schema_,
+        describe=AgentText(description) if description else "",
+        preview=None
+        if preview is None
+        else AgentText(preview if isinstance(preview, str) else encode_json(preview).decode()),
+        secret=body.secret,
+        idempotent=body.idempotent,
         decisions=body.decisions,
         declared=True,
     )

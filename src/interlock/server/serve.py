@@ -106,7 +106,16 @@ async def make_server_state(settings: Settings, parts: AppServices, *, demo: Dem
     await workspaces.apply_own(AUTHOR, "The configuration changed.")
     assistant = build_assistant(settings, store, workspaces, log, demo=demo)
     reach = build_notification_service(settings, store, workspaces, log)
-    site = ServerState(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
+    site = ServerState(
+        settings=settings,
+        store=store,
+        accounts=parts.accounts,
+        workspaces=workspaces,
+        clock=store.clock,
+        log=log,
+        assistant=assistant,
+        reach=reach,
+    )
     return site
 
 

@@ -77,7 +77,7 @@ class BackgroundTaskGroup:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ServerState:
     settings: Settings
     store: SqlStore

@@ -33,7 +33,7 @@ TAKES = {
     "required": ["amount", "to"],
     "additionalProperties": False,
 }
-PAY = ToolSpec("pay", "write", TAKES)
+PAY = ToolSpec("pay", "write", schema=TAKES)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from interlock.sdk.agent import Agent, Executed
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])
 TAKES = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
-PAY, PAY_SOON = (ToolSpec(name, "write", TAKES, describe="Pay {order}") for name in ("pay", "pay_soon"))
+PAY, PAY_SOON = (ToolSpec(name, "write", schema=TAKES, describe="Pay {order}") for name in ("pay", "pay_soon"))
 TRIES = itertools.count(1)
 RETRY = restate.InvocationRetryPolicy(timedelta(milliseconds=50), 1.5, timedelta(milliseconds=300), 10_000)
 # Suspended at once where it waits, so that each step is a replay.

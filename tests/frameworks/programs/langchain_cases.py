@@ -308,7 +308,9 @@ async def early(lock: Interlock) -> Any:
     found: list[Any] = []
     for attempts in (1, 4, 5):
         try:
-            await resumer(graph)(Pause("early", "clerk", b"", 0, 1, attempts))
+            await resumer(graph)(
+                Pause(run_id="early", agent="clerk", state=b"", paused_at=0, fence=1, attempts=attempts)
+            )
             found.append(list(ran))
         except Conflict as error:
             found.append(error.message)

@@ -246,7 +246,7 @@ def _kept(world: World, run: str) -> Pause:
     """With its state, decided or not, as nobody but a test wants it."""
     with sqlite3.connect(world.folder / "approvals.db") as database:
         state, fence = database.execute("select state, fence from pauses where run_id = ?", (run,)).fetchone()
-    return Pause(run, "support", bytes(state), 0, fence)
+    return Pause(run_id=run, agent="support", state=bytes(state), paused_at=0, fence=fence)
 
 
 async def stream_left(world: World) -> Any:

@@ -12,7 +12,7 @@ async def run(job: Job) -> Told:
         while calls := calls_of(job.story, len(results)):
             for each in calls:
                 call = agent.call(each.tool, each.args, job.run, each.id)
-                spec = ToolSpec(each.tool, EFFECTS[each.tool], SCHEMAS[each.tool])
+                spec = ToolSpec(each.tool, EFFECTS[each.tool], schema=SCHEMAS[each.tool])
                 results.append(text_of(await agent.result(call, spec, getattr(job, each.tool))))
     return Told(paused=False, said=LAST, results=tuple(results))
 

@@ -34,7 +34,7 @@ async def went_on() -> list[Any]:
         kinds = [str, DeferredToolRequests]
         agent = Agent(FunctionModel(done), tools=[send], output_type=kinds, capabilities=[Gate(lock.agent())])
         JOB.arrive()
-        result = await resume(agent, Pause(JOB.run, AGENT, STATE, 0, 0))
+        result = await resume(agent, Pause(run_id=JOB.run, agent=AGENT, state=STATE, paused_at=0, fence=0))
     parts = [part for message in result.all_messages() for part in message.parts]
     return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 

@@ -28,7 +28,7 @@ MIN_SECRET_LENGTH = 8  # characters: what is shorter is no secret that could be 
 CONNECTION_ERRORS = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTimeouts:
     """In seconds. `first` and `most` lie between tries to connect, `rest` at least between two looks at the tools.
 

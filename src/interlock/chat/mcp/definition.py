@@ -101,7 +101,7 @@ def make_tool_spec(
     return ToolSpec(
         known_as,
         "read" if matches_any(server.reads, own_name) else "",
-        schema,
+        schema=schema,
         describe=_sentence(name, own_name),
         idempotent=matches_any(server.idempotent, own_name),
     )

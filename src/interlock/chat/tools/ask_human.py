@@ -28,7 +28,7 @@ Asking people
 SPEC = ToolSpec(
     QUESTION_TOOL,
     "read",
-    object_schema(
+    schema=object_schema(
         "question",
         question={"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
         choices={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_CHOICES},

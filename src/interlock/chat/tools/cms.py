@@ -73,8 +73,10 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
 
 def _post_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     post, image = object_schema("slug", slug=SLUG), object_schema("id", id=SLUG)
-    publish = ToolSpec("cms_publish_post", "write", post, "Publish post {slug!r}")
-    archive = ToolSpec("cms_archive_post", "write", post, "Archive post {slug!r}: it is then no longer on the site")
+    publish = ToolSpec("cms_publish_post", "write", schema=post, describe="Publish post {slug!r}")
+    archive = ToolSpec(
+        "cms_archive_post", "write", schema=post, describe="Archive post {slug!r}: it is then no longer on the site"
+    )
     delete = _deletion_spec("cms_delete_post", post, "Permanently delete post {slug!r}? This cannot be undone.")
     remove = _deletion_spec("cms_delete_image", image, "Permanently delete image {id!r}? This cannot be undone.")
     return (
@@ -126,7 +128,7 @@ def _page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
 def _deletion_spec(
     name: str, takes: Mapping[str, object], describe: str | Callable[[Args], str], confirm: str = ""
 ) -> ToolSpec:
-    return ToolSpec(name, "destructive", takes, describe, confirm=confirm)
+    return ToolSpec(name, "destructive", schema=takes, describe=describe, confirm=confirm)
 
 
 def _describe_delete_pages(args: Args) -> str:

@@ -37,7 +37,7 @@ STOP_WORDS = frozenset(
 SEARCH = ToolSpec(
     "documents_search",
     "read",
-    object_schema(
+    schema=object_schema(
         "query",
         query={"type": "string", "minLength": 1, "maxLength": 1_000, "description": "Words to look for."},
         limit={"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
@@ -47,7 +47,7 @@ SEARCH = ToolSpec(
 READ = ToolSpec(
     "documents_read",
     "read",
-    object_schema(
+    schema=object_schema(
         "path",
         path={"type": "string", "minLength": 1, "maxLength": 4_096, "description": "As documents_search gives it."},
         offset={"type": "integer", "minimum": 0, "description": "The character to begin at."},

@@ -90,8 +90,8 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
             ToolSpec(
                 "github_create_issue",
                 "write",
-                object_schema("repo title", repo=REPO, title=TEXT, body=BODY, labels=NAMES, assignees=NAMES),
-                _describe_new_issue,
+                schema=object_schema("repo title", repo=REPO, title=TEXT, body=BODY, labels=NAMES, assignees=NAMES),
+                describe=_describe_new_issue,
                 idempotent=True,
             ),
             "Creates an issue in a GitHub repository.",
@@ -101,8 +101,8 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
             ToolSpec(
                 "github_open_pull_request",
                 "write",
-                object_schema("repo title head base", repo=REPO, title=TEXT, head=TEXT, base=TEXT, body=BODY),
-                "Open pull request '{title}' in {repo}, from {head} into {base}",
+                schema=object_schema("repo title head base", repo=REPO, title=TEXT, head=TEXT, base=TEXT, body=BODY),
+                describe="Open pull request '{title}' in {repo}, from {head} into {base}",
                 idempotent=True,
             ),
             "Opens a pull request in a GitHub repository, from the branch `head` into the branch `base`.",
@@ -112,9 +112,9 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
             ToolSpec(
                 "github_request_review",
                 "write",
-                object_schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
-                lambda args: f"Ask {_join_names(args['reviewers'])} to review {args['repo']}#{args['number']}",
-                lambda args: _preview_pull(github, args),
+                schema=object_schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
+                describe=lambda args: f"Ask {_join_names(args['reviewers'])} to review {args['repo']}#{args['number']}",
+                preview=lambda args: _preview_pull(github, args),
                 idempotent=True,  # who is asked already is not asked again
             ),
             "Asks people, by their login, to review a pull request.",
@@ -124,9 +124,9 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
             ToolSpec(
                 "github_comment",
                 "write",
-                object_schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
-                "Comment on {repo}#{number}",
-                lambda args: _preview_issue(github, args),
+                schema=object_schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
+                describe="Comment on {repo}#{number}",
+                preview=lambda args: _preview_issue(github, args),
                 idempotent=True,
             ),
             "Comments on an issue or a pull request of a GitHub repository.",
@@ -138,7 +138,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
 def _read_tool(
     name: str, about: str, takes: Json, sentence: str, run: Callable[[ToolInvocation], Awaitable[object]]
 ) -> Tool:
-    return Tool(ToolSpec(name, "read", takes, sentence), about, run)
+    return Tool(ToolSpec(name, "read", schema=takes, describe=sentence), about, run)
 
 
 def _describe_new_issue(args: Args) -> str:

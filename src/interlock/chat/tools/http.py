@@ -90,7 +90,7 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
     spec = ToolSpec(
         "http_get",
         "read",
-        object_schema("url", url=URL, headers=HEADERS),
+        schema=object_schema("url", url=URL, headers=HEADERS),
         describe="Read {url}",
         secret=SECRET_POINTERS,
     )
@@ -114,7 +114,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
     spec = ToolSpec(
         "http_post",
         "write",
-        object_schema("url body", url=URL, body=BODY, headers=HEADERS),
+        schema=object_schema("url body", url=URL, body=BODY, headers=HEADERS),
         describe="Send POST request to {url}?",
         preview=preview,
         secret=SECRET_POINTERS,

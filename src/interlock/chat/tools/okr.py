@@ -61,25 +61,35 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
     new_key_result = object_schema("id", id=ID, title=TITLE, current=NUMBER, target=NUMBER)
     return (
         add(
-            ToolSpec("okr_create_objective", "write", objective, _describe_objective),
+            ToolSpec("okr_create_objective", "write", schema=objective, describe=_describe_objective),
             "Creates an objective, for the current quarter unless another is named.",
             _create_objective,
             _show_objective,
         ),
         add(
-            ToolSpec("okr_update_objective", "write", _require_change(new_objective), _describe_objective_update),
+            ToolSpec(
+                "okr_update_objective",
+                "write",
+                schema=_require_change(new_objective),
+                describe=_describe_objective_update,
+            ),
             "Changes what is given of an objective, such as its status.",
             _update_objective,
             _show_objective_update,
         ),
         add(
-            ToolSpec("okr_create_key_result", "write", key_result, _describe_key_result),
+            ToolSpec("okr_create_key_result", "write", schema=key_result, describe=_describe_key_result),
             "Adds a key result to an objective; it begins at 0.",
             _create_key_result,
             _show_key_result,
         ),
         add(
-            ToolSpec("okr_update_key_result", "write", _require_change(new_key_result), _describe_key_result_update),
+            ToolSpec(
+                "okr_update_key_result",
+                "write",
+                schema=_require_change(new_key_result),
+                describe=_describe_key_result_update,
+            ),
             "Changes what is given of a key result, such as how far it is.",
             _update_key_result,
             _show_key_result_update,

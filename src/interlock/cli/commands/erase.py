@@ -25,7 +25,7 @@ from interlock.runtime.durations import format_duration
 MAX_NAMED = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EraseOptions:
     """What was given on the command line: one of the first four."""
 

@@ -69,7 +69,7 @@ MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
 MAX_LEASE = 3_600_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HookCommandOptions:
     """The options of the command, by their names."""
 

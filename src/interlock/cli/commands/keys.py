@@ -77,7 +77,7 @@ async def create(
     bindings = KeyBindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
     accounts = desk.parts.accounts.traced(author.trace)
     key, secret = await accounts.create_key(
-        desk.workspace, name, role.value, author.name, user, bindings, _parse_lifetime(expires)
+        desk.workspace, name, role.value, author.name, user=user, bindings=bindings, lasts=_parse_lifetime(expires)
     )
     whose = f" of {visible(key.person)}" if key.person else ""
     _print_new(desk, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")

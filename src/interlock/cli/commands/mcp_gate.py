@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class McpGateOptions:
     command: list[str]
     http: bool
@@ -84,7 +84,7 @@ def _servers(settings: Settings, wanted: McpGateOptions, workspace: str) -> dict
         known = {name: each for name, each in settings.mcp_servers.items() if workspace in each.workspaces}
         return {name: replace(each, reads=(*each.reads, *reads)) for name, each in known.items()}
     program, *arguments = wanted.command
-    server = McpServerSettings(program, tuple(arguments), child_environment(), reads=reads)
+    server = McpServerSettings(program, tuple(arguments), env=child_environment(), reads=reads)
     return {_server_name(program, arguments): server}
 
 

@@ -190,7 +190,7 @@ async def print_template(
         sys.stdout.write(read_template(name))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExplainContext:
     """What a server on the same database and configuration would judge by, but for the tools of MCP servers."""
 
@@ -239,7 +239,15 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
             _registered_tools(settings, build_services(settings.storage.url).store),
             WorkspaceSnapshot(None, {}, {}, Pins()),
         )
-        yield ExplainContext(settings, registered, options.workspace, source, loaded, nothing, is_kept=False)
+        yield ExplainContext(
+            settings=settings,
+            registered=registered,
+            workspace=options.workspace,
+            source=source,
+            loaded=loaded,
+            known=nothing,
+            is_kept=False,
+        )
         return
     async with open_database(options) as desk:
         store = desk.parts.store
@@ -259,7 +267,15 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
             with name_source_in_errors(source):
                 loaded = await workspaces.draft(desk.workspace, source.text)
         registered = _registered_tools(settings, store)
-        yield ExplainContext(settings, registered, desk.workspace, source, loaded, doors.known, is_kept=True)
+        yield ExplainContext(
+            settings=settings,
+            registered=registered,
+            workspace=desk.workspace,
+            source=source,
+            loaded=loaded,
+            known=doors.known,
+            is_kept=True,
+        )
 
 
 def _configured(settings: Settings, workspace: str) -> PolicySource:

@@ -12,7 +12,7 @@ import tty
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
@@ -223,7 +223,7 @@ MAX_ROWS = 200
 SLOW_DATABASE_SECONDS = 2.0  # seconds after which waiting for the database is worth a line
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class BoardPrompt:
     """With `expected` only that text is a yes; `about` is the digest that the person has before them.
 
@@ -242,6 +242,7 @@ class BoardPrompt:
 class WatchState:
     desk: CommandContext
     whose: Reviewer | None = None  # only what waits for them
+    _: KW_ONLY
     pending: dict[str, Stored] = field(default_factory=dict)
     gone: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the moment at which they leave the list
     selected: str = ""

@@ -296,13 +296,18 @@ class DecisionActions:
         view = await self._before_them()
         label = f"Reject {visible(_tool(view))}. Reason (Enter for none, Esc to go back):"
         self._ask(
-            BoardPrompt(label, lambda reason: self._decide(view, {"kind": "reject", "reason": reason}), "", _sha(view))
+            BoardPrompt(
+                label=label,
+                act=lambda reason: self._decide(view, {"kind": "reject", "reason": reason}),
+                expected="",
+                about=_sha(view),
+            )
         )
 
     async def respond(self) -> None:
         view = await self._before_them()
         label = f"Answer instead of running {visible(_tool(view))} (Esc to go back):"
-        self._ask(BoardPrompt(label, lambda text: self._said(view, text), "", _sha(view)))
+        self._ask(BoardPrompt(label=label, act=lambda text: self._said(view, text), expected="", about=_sha(view)))
 
     async def edit(self) -> None:
         """The changes are shown before they are asked about."""
@@ -346,11 +351,11 @@ class DecisionActions:
             return await self._decide(view, body)
 
         if view.card.risk != "high" and not alarms:
-            self._ask(BoardPrompt(f"{question} y/N", act, "y", _sha(view), key=True))
+            self._ask(BoardPrompt(label=f"{question} y/N", act=act, expected="y", about=_sha(view), key=True))
             return
         despite = f" Despite {pluralize(len(alarms), 'finding', 'findings')}:" if alarms else ""
         name = visible(_tool(view))  # as it is shown is how it can be typed
-        self._ask(BoardPrompt(f"{question}{despite} type {name}:", act, name, _sha(view)))
+        self._ask(BoardPrompt(label=f"{question}{despite} type {name}:", act=act, expected=name, about=_sha(view)))
 
     async def _said(self, view: ApprovalDetails, text: str) -> str:
         if not text.strip():

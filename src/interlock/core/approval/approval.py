@@ -6,7 +6,7 @@ A verb takes the approval and the moment of the transaction; it gives the Change
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import assert_never
 
 from interlock.core._fast import but, moved
@@ -58,12 +58,13 @@ class DecisionRecord:
     kind: str
     by: str
     at: int
+    _: KW_ONLY
     via: str = ""
     reason: str = ""
     comment: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Approval:
     id: str
     subject: Subject
@@ -101,7 +102,7 @@ class Approval:
         return tuple(number for number in range(1, self.asked + 1) if number not in self.replied)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedEdit:
     """A changed set of arguments, checked and judged before the transaction, against the digest that it replaces."""
 
@@ -320,8 +321,10 @@ def _approve(approval: Approval, seen: Acknowledgement, reviewer: Reviewer, mome
         return Change(approval)  # the same person's second vote changes nothing
     vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = but(approval, votes=(*approval.votes, vote))
-    kind, words = "edit" if approval.editors else "approve", (seen.reason, seen.comment)
-    decided = DecisionRecord(kind, reviewer.name, moment.now, reviewer.via, *words)
+    kind = "edit" if approval.editors else "approve"
+    decided = DecisionRecord(
+        kind, reviewer.name, moment.now, via=reviewer.via, reason=seen.reason, comment=seen.comment
+    )
     content: dict[str, object] = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": seen.comment}
     content |= {"reason": seen.reason} if seen.reason else {}
     content |= {"seat": seat} if seat != reviewer.name else {}
@@ -382,7 +385,12 @@ def _edit(
 
 def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     decided = DecisionRecord(
-        "respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment
+        "respond",
+        reviewer.name,
+        moment.now,
+        via=reviewer.via,
+        reason=decision.seen.reason,
+        comment=decision.seen.comment,
     )
     said = decision.message if decision.answer is None else decision.answer
     responded = moved(approval, status="responded", decision=decided)
@@ -393,7 +401,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """One rejection ends it; the agent hears of it when the undo window has passed."""
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
-    decided = DecisionRecord("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
+    decided = DecisionRecord("reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment)
     release_at = moment.now + approval.terms.undo_window
     rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
@@ -439,7 +447,15 @@ def needs_reviewer(approval: Approval, reviewer: Reviewer, now: int) -> bool:
 
 
 def _blocked_reason(approval: Approval, decision: Decision, reviewer: Reviewer, now: int) -> str:
-    same = PreparedEdit(approval.args_sha256, b"{}", None, approval.args_sha256, "", (), approval.terms)
+    same = PreparedEdit(
+        replaces=approval.args_sha256,
+        args=b"{}",
+        shown=None,
+        args_sha256=approval.args_sha256,
+        sentence="",
+        alarms=(),
+        terms=approval.terms,
+    )
     prepared = same if decision.kind == "edit" else None
     try:
         change = decide(approval, decision, reviewer, Moment(now, behind=False), prepared)

@@ -62,7 +62,9 @@ def _allow_terms(rule: str, priority: str, start_within: int) -> Ask:
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
     """Counts the use: the grant as it is afterwards goes into the same transaction."""
-    by = DecisionRecord("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
+    by = DecisionRecord(
+        "approve", grant.created_by, moment.now, via="grant", reason=f"Covered by the grant {grant.id}."
+    )
     data = {"by": "grant", "grant": grant.id, "granted_by": grant.created_by, "rule": terms.rule}
     amounts = Amounts(proposal.shown.data)
     change = _allow_proposal(proposal, terms, by, data, moment)

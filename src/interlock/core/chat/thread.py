@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, NamedTuple
 
 from interlock.core.canonical import canonical
@@ -66,6 +66,7 @@ class Thread:
     id: str
     workspace: str
     agent: str
+    _: KW_ONLY
     person: str
     title: str
     parent: str
@@ -111,9 +112,24 @@ def open_thread(thread_id: str, place: ThreadOrigin, text: str, moment: Moment, 
     check_text(text)
     now = moment.now
     title = " ".join(text.split())[:MAX_TITLE]
-    where = (place.parent, place.parent_call, place.path)
     thread = Thread(
-        thread_id, place.workspace, place.agent, place.person, title, *where, "ready", 0, now, 0, "", 0, None, now, now
+        thread_id,
+        place.workspace,
+        place.agent,
+        person=place.person,
+        title=title,
+        parent=place.parent,
+        parent_call=place.parent_call,
+        path=place.path,
+        status="ready",
+        lines=0,
+        due_at=now,
+        woken=0,
+        runner="",
+        fence=0,
+        confirmation=None,
+        created_at=now,
+        updated_at=now,
     )
     actor = f"agent:{place.path[-2]}" if place.parent else place.person
     return ThreadTransition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -25,6 +25,7 @@ class PendingCall:
 
     wish: ToolRequest
     line: int  # of the reply that it is in: providers number calls anew in each
+    _: KW_ONLY
     approval: str = ""
     decided: str = ""
     child: str = ""
@@ -36,7 +37,7 @@ class PendingCall:
         return f"{self.line}:{self.wish.id}"[:200]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TurnState:
     """Where the turn stands. The counts are since the last message: they are what limits are about."""
 

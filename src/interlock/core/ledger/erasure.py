@@ -104,7 +104,7 @@ Range = tuple[int, int]  # the first and the last entry
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureTotal:
     """What one actor erased in one scope: `times` erasures, the first at `since` and the last at `until`."""
 
@@ -138,7 +138,17 @@ class ErasureTracker:
         if any(not 0 < first <= last < entry.seq for first, last in named):
             return "The entry names entries as erased that do not come before it."
         count = sum(last - first + 1 for first, last in named)
-        self._add(ErasureTotal(scope, entry.actor, count, approvals, 1, entry.at, entry.at))
+        self._add(
+            ErasureTotal(
+                scope=scope,
+                actor=entry.actor,
+                entries=count,
+                approvals=approvals,
+                times=1,
+                since=entry.at,
+                until=entry.at,
+            )
+        )
         self._named += named
         self._merged = None
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from interlock.core.approval.approval import FINAL_STATUSES, TRANSITIONS
@@ -35,6 +35,7 @@ class ReplayState:
     """What the ledger alone says of one approval; `first` is the entry that it began with."""
 
     first: int = 0
+    _: KW_ONLY
     status: str = ""
     binding: str = ""
     approved_binding: str = ""
@@ -307,7 +308,7 @@ def _pack(standing: ReplayState) -> str:
 
 def _unpack(text: str) -> ReplayState:
     status, first, fence, binding = text.split(" ", 3)
-    return ReplayState(int(first), status, binding, fence=int(fence))
+    return ReplayState(int(first), status=status, binding=binding, fence=int(fence))
 
 
 def _is_disjoint(laws: InvariantChecker, later: Mapping[str, object]) -> bool:

@@ -32,7 +32,7 @@ class DeliveryTarget(NamedTuple):
     person: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """`due_at` is None when all is said; `since` is when there was something new to say.
 
@@ -109,17 +109,17 @@ def new_delivery(
 ) -> Delivery:
     """Reminders from before it are not made up for."""
     return Delivery(
-        approval.subject.workspace,
-        delivery_id,
-        approval.id,
-        way,
-        reason,
-        approval.terms.priority,
-        "due",
-        approval_fingerprint(approval).text,
-        now,
-        now,
-        due_at,
+        workspace=approval.subject.workspace,
+        id=delivery_id,
+        approval_id=approval.id,
+        way=way,
+        reason=reason,
+        priority=approval.terms.priority,
+        status="due",
+        wanted=approval_fingerprint(approval).text,
+        created_at=now,
+        since=now,
+        due_at=due_at,
     )
 
 
@@ -274,12 +274,36 @@ def make_batch_delivery(deliveries: Sequence[Delivery], delivery_id: str, now: i
     """One message in the place of many: how many wait. One that was not sent yet can become part of another."""
     first = deliveries[0]
     count = str(sum(int(each.wanted) if each.reason == "group" else 1 for each in deliveries))
-    return Delivery(first.workspace, delivery_id, "", first.way, "group", first.priority, "due", count, now, now, now)
+    return Delivery(
+        workspace=first.workspace,
+        id=delivery_id,
+        approval_id="",
+        way=first.way,
+        reason="group",
+        priority=first.priority,
+        status="due",
+        wanted=count,
+        created_at=now,
+        since=now,
+        due_at=now,
+    )
 
 
 def make_test_delivery(workspace: str, delivery_id: str, way: DeliveryTarget, by: str, now: int) -> Delivery:
     """A message that shows that the channel works; `by` wanted to know."""
-    return Delivery(workspace, delivery_id, "", way, "test", "low", "due", by, now, now, now)
+    return Delivery(
+        workspace=workspace,
+        id=delivery_id,
+        approval_id="",
+        way=way,
+        reason="test",
+        priority="low",
+        status="due",
+        wanted=by,
+        created_at=now,
+        since=now,
+        due_at=now,
+    )
 
 
 def group_by_target(deliveries: Iterable[Delivery]) -> Mapping[tuple[str, DeliveryTarget], list[Delivery]]:
@@ -359,7 +383,7 @@ class Recipient:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
     """One approval as people see it. `status` is by the clock; `schema` is the tool's, for those who can edit.
 
@@ -381,7 +405,7 @@ class ApprovalView:
         return self.status == "pending"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
     """`id` is the same for every try, `thread` for all messages of one delivery; `link` leads to the page.
 

@@ -7,7 +7,7 @@ leads from the priority; else the default. A place in Slack that belongs to a te
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -26,7 +26,7 @@ DASHBOARD = "dashboard"  # the inbox itself: there all can be seen, and nothing 
 MAX_DELIVERIES = 500  # deliveries of one approval; where more people may decide, the others find it in the inbox
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCapabilities:
     """What a channel is: `personal` reaches people one by one, `has_places` knows places such as #finance-ops.
 
@@ -57,6 +57,7 @@ class Routes:
 
     means: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
     default: str = DASHBOARD
+    _: KW_ONLY
     priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quiet: QuietPeriod | None = None
@@ -71,12 +72,13 @@ class Contact:
     name: str
     role: str
     teams: frozenset[str]
+    _: KW_ONLY
     has_email: bool = True
     away: bool = False
     covers: tuple[Delegation, ...] = ()
 
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.name, self.role, self.teams, "", self.covers)
+        return Reviewer(self.name, self.role, teams=self.teams, via="", covers=self.covers)
 
 
 def plan_deliveries(

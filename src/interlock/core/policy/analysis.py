@@ -20,7 +20,7 @@ RUNS_ON_EXPIRY = 1  # runs although nobody answered
 RUNS_UNASKED = 2  # runs, and nobody is asked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
     """A call as it was proposed, and what the policy of that time said; a denied one has redacted arguments."""
 
@@ -58,7 +58,7 @@ class VerdictChangeCause:
     loosened: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
     """`turns` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come first.
 

@@ -6,7 +6,7 @@ It is long because a verdict is found by rules, switches and defaults in one ord
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal, cast
 
@@ -62,6 +62,7 @@ class Ask:
     kind: ClassVar[VerdictKind] = "ask"
     rule: str = ""
     stages: tuple[Stage, ...] = (Stage(),)
+    _: KW_ONLY
     exclude: frozenset[str] = frozenset()
     decisions: tuple[str, ...] = KINDS
     priority: str = "medium"
@@ -122,6 +123,7 @@ class Rule:
 
     name: str
     then: VerdictKind
+    _: KW_ONLY
     tools: tuple[str, ...] = ()
     effects: frozenset[str] = frozenset()
     agents: tuple[str, ...] = ()
@@ -190,7 +192,7 @@ class Rule:
         return result if isinstance(result, bool) else self.then != "allow"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Defaults:
     unknown_tools: Literal["ask", "deny"] = "ask"
     expires_in: Mapping[str, int] = field(

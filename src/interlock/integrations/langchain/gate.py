@@ -119,14 +119,14 @@ class Gate:
             call, spec = self._call(known, args, place, call_id, model_text(turn))
         except InvalidRequest as error:
             return make_tool_message(wanted, error.message, "error")
-        return ToolCallStep(call, spec, place, request)
+        return ToolCallStep(call=call, spec=spec, place=place, request=request)
 
     def _own_step(self, tool: Any, args: Args, call_id: str) -> ToolCallStep:
         place, known = GraphLocation.here(), self._looked_up(tool, tool.name)
         plain = known.plain(args)
         own = call_id or f"{place.task}:{tool.name}:{digest(canonical(plain))}"
         call, spec = self._call(known, plain, place, own, "")
-        return ToolCallStep(call, spec, place, None)
+        return ToolCallStep(call=call, spec=spec, place=place, request=None)
 
     def _call(
         self, known: LangChainTool, args: Args, place: GraphLocation, call_id: str, says: str

@@ -29,7 +29,7 @@ PYTHON_TYPES: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptRequest:
     """One call that waits for people. `answered` is how many answers its task had when it was put."""
 

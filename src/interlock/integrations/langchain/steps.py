@@ -82,7 +82,7 @@ class GraphLocation:
         return found[-1] if found else None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ToolCallStep:
     """One call on its way; without a request a node of a plain graph made it. `result` is what the tool gave."""
 
@@ -131,7 +131,14 @@ class ToolCallStep:
         words = [problem, safe_sentence(self.spec, args), f"Agent: {' → '.join(self.call.path)}."]
         if self.spec.secret or waiting.args_sha256 != own:
             words.append(f"Its arguments are not all here, or were edited. {INBOX}")
-        return InterruptRequest(waiting.approval_id, own, self.spec, args, "\n".join(filter(None, words)), answered)
+        return InterruptRequest(
+            approval_id=waiting.approval_id,
+            args_sha256=own,
+            spec=self.spec,
+            args=args,
+            words="\n".join(filter(None, words)),
+            answered=answered,
+        )
 
     def said(self, outcome: Executed | Outcome) -> Any:
         if isinstance(outcome, Executed):

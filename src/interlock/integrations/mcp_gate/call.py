@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, JSONRPCError, ProgressToken
@@ -29,7 +29,7 @@ from interlock.sdk.agent import Agent, Executed, to_model_message
 STATE_PREFIX = "interlock1."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallState:
     """Goes to the client and comes back. `carried` is what the server below wants to have back with this call."""
 
@@ -182,7 +182,7 @@ class CallRejected(Exception):
         self.code = code
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ClaimedCall:
     """One call by its name for ever; `number` is None where a sealed state says which it is."""
 
@@ -201,6 +201,7 @@ class ToolCallHandler:
 
     agent: Agent
     key: bytes
+    _: KW_ONLY
     wait: float = 60.0
     public_url: str = ""
     numbers: CallCounter = field(default_factory=CallCounter)
@@ -236,7 +237,7 @@ class ToolCallHandler:
         await self._void_others(caller.run_id, spec.name, digest(data), name)
         if state is not None and state.call_id.rpartition(":")[0] == name:
             call = self._proposed(caller.run_id, spec.name, args, state.call_id, carried)
-            return ClaimedCall(call, name, None, carried, state.rounds)
+            return ClaimedCall(call=call, name=name, number=None, carried=carried, rounds=state.rounds)
         if state is not None:
             await self._void(state.run_id, state.call_id, state.approval_id)
         number = self.numbers.take(caller.run_id, name)
@@ -245,7 +246,7 @@ class ToolCallHandler:
         except InvalidRequest:
             self.numbers.leave(caller.run_id, name, number, over=False)
             raise
-        return ClaimedCall(call, name, number, carried)
+        return ClaimedCall(call=call, name=name, number=number, carried=carried)
 
     def _returned(
         self, caller: McpCaller, tool: str, data: bytes, params: Mapping[str, Any]
@@ -394,7 +395,15 @@ class ToolCallHandler:
 
     def _input_required(self, claim: ClaimedCall, approval_id: str, *, rounds: int = 0) -> Object:
         call = claim.call
-        state = CallState(approval_id, call.run_id, call.call_id, call.tool, digest(call.args), rounds, claim.carried)
+        state = CallState(
+            approval_id=approval_id,
+            run_id=call.run_id,
+            call_id=call.call_id,
+            tool=call.tool,
+            args_sha256=digest(call.args),
+            rounds=rounds,
+            carried=claim.carried,
+        )
         found: Object = {"resultType": "input_required", "requestState": seal(state, self.key)}
         if rounds:
             return found

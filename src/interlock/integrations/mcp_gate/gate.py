@@ -95,7 +95,9 @@ async def mcp_gate(
     live = await asyncio.to_thread(lock.open)
     key = await live.side.number_key()
     first_seen = StoredDefinitionHistory(live.side.records())
-    desk = ToolCallHandler(agent, key, waits.wait, waits.public_url, rejections=Rejections(log), first_seen=first_seen)
+    desk = ToolCallHandler(
+        agent, key, wait=waits.wait, public_url=waits.public_url, rejections=Rejections(log), first_seen=first_seen
+    )
     gate = McpGate(desk, offer, run_id or live.run_id, bool(run_id))
     try:
         yield gate

@@ -61,7 +61,7 @@ SendFrame = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a f
 EndUnanswered = Callable[[RequestId], Awaitable[None]]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ActiveCall:
     """A call on its way. Says what its client can do, and finds the tool as it is defined now."""
 
@@ -338,7 +338,14 @@ class GateSession:
         able = read_meta(asked).get(CAPABILITIES) if modern else self._capabilities
         elicitation = able.get("elicitation") if isinstance(able, Mapping) else None
         can_open = isinstance(elicitation, Mapping) and "url" in elicitation
-        calling = ActiveCall(self, asked, self._run_id, modern, can_open, progress_token(asked))
+        calling = ActiveCall(
+            session=self,
+            request=asked,
+            run_id=self._run_id,
+            is_modern=modern,
+            can_open=can_open,
+            token=progress_token(asked),
+        )
         task = asyncio.create_task(self._answer(calling), name=f"tools/call {asked.id}")
         self._calls[asked.id] = calling, task
         task.add_done_callback(lambda _: self._calls.pop(asked.id, None))

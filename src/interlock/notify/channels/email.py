@@ -14,7 +14,7 @@ import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -45,7 +45,7 @@ MAX_TO = 20
 END_SENT_MARK = " told"  # behind a reference: this person knows how it ended
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SmtpServer:
     """Which mail server, and how to talk to it."""
 
@@ -286,7 +286,7 @@ def _read_smtp_server(given: Mapping[str, object], sender: str) -> SmtpServer:
     if bool(user) != bool(password):
         raise Misconfigured("user and password go together; without both, nobody signs in at the mail server")
     context = None if tls == "none" else _tls_context(text_setting(given, "ca_file", ""))
-    return SmtpServer(host, port, tls, context, user, password, sender)
+    return SmtpServer(host=host, port=port, tls=tls, context=context, user=user, password=password, sender=sender)
 
 
 def _tls_context(ca_file: str) -> ssl.SSLContext:
@@ -327,6 +327,7 @@ class MailContent:
 
     subject: str
     lead: str
+    _: KW_ONLY
     why: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -383,11 +384,13 @@ def _open_approval_mail(message: Notification, topic: ApprovalView, *, is_person
     return MailContent(
         message_text.title(message),
         message_text.shorten(topic.card.sentence, MAX_SENTENCE),
-        f"{_why(message, is_personal=is_personal)} {message_text.approvers_sentence(topic.approval)}",
-        tuple(_facts(topic)),
-        tuple(message_text.shorten(each, MAX_SENTENCE) for each in message_text.warnings(topic)[:MAX_WARNINGS]),
-        tuple((message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(topic)),
-        tuple(message_text.claims(topic)),
+        why=f"{_why(message, is_personal=is_personal)} {message_text.approvers_sentence(topic.approval)}",
+        facts=tuple(_facts(topic)),
+        warnings=tuple(
+            message_text.shorten(each, MAX_SENTENCE) for each in message_text.warnings(topic)[:MAX_WARNINGS]
+        ),
+        arguments=tuple((message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(topic)),
+        claims=tuple(message_text.claims(topic)),
         action="Look at it and decide",
         link=message.link,
     )
@@ -399,8 +402,8 @@ def _ended_approval_mail(message: Notification, topic: ApprovalView) -> MailCont
     return MailContent(
         message_text.title(message),
         f"{said} {topic.result}".strip(),
-        "There is nothing left to decide.",
-        (("Call", message_text.shorten(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
+        why="There is nothing left to decide.",
+        facts=(("Call", message_text.shorten(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
         action="Look at it",
         link=message.link.partition("?")[0],
     )

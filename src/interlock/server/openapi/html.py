@@ -83,15 +83,17 @@ def _route(made: Document, method: str, path: str, operation: Operation) -> DocR
     return DocRoute(
         method,
         path,
-        operation.get("description", ""),
-        tuple(operation.get("x-roles", ())),
-        tuple(_parameter(each) for each in operation.get("parameters", ())),
-        tuple(field for name in _model_names(body)[:1] for field in _fields(made["components"]["schemas"][name])),
-        tuple(content),
-        _type_text(answer) if answer else "",
-        tuple(f"{status} {HTTPStatus(int(status)).phrase}" for status in operation["responses"] if status[0] in "45"),
-        _curl(method, path, content, secret="x-roles" in operation),
-        bool(operation.get("x-recent-sign-in")),
+        text=operation.get("description", ""),
+        roles=tuple(operation.get("x-roles", ())),
+        parameters=tuple(_parameter(each) for each in operation.get("parameters", ())),
+        body=tuple(field for name in _model_names(body)[:1] for field in _fields(made["components"]["schemas"][name])),
+        kinds=tuple(content),
+        answer=_type_text(answer) if answer else "",
+        errors=tuple(
+            f"{status} {HTTPStatus(int(status)).phrase}" for status in operation["responses"] if status[0] in "45"
+        ),
+        curl=_curl(method, path, content, secret="x-roles" in operation),
+        recent=bool(operation.get("x-recent-sign-in")),
     )
 
 

@@ -84,7 +84,16 @@ def main() -> None:
     log = JsonLogger(parts.clock, "none")
     assistant = build_assistant(Settings(), parts.store, workspaces, log)
     reach = build_notification_service(Settings(), parts.store, workspaces, log)
-    site = ServerState(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant, reach)
+    site = ServerState(
+        settings=Settings(),
+        store=parts.store,
+        accounts=parts.accounts,
+        workspaces=workspaces,
+        clock=parts.clock,
+        log=log,
+        assistant=assistant,
+        reach=reach,
+    )
     auth = Auth(parts.accounts, "")
     manual: ApiDocs = build_fastapi(site, auth, make_fast_routes(site, auth), load_protocols(site, auth)).state.manual
     sys.stdout.write(manual.json.decode() if "--openapi" in sys.argv else render_markdown(manual.document))

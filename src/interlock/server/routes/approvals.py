@@ -20,7 +20,7 @@ from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.core.policy.policy import People
-from interlock.core.ports import ApprovalQuery as Wanted
+from interlock.core.ports import ApprovalQuery
 from interlock.presenters.approval import decision_result_json, inbox_row_json
 from interlock.runtime.durations import parse_time
 from interlock.server.dependencies import (
@@ -238,12 +238,12 @@ def _time_range(filters: ApprovalsQuery) -> TimeRange:
 async def _page(
     desk: RequestContext, filters: PendingApprovalsQuery, statuses: tuple[str, ...], times: TimeRange = (0, None)
 ) -> Response:
-    wanted = Wanted(
+    query = ApprovalQuery(
         statuses,
-        filters.tool,
-        filters.agent,
-        filters.thread_id,
-        filters.run_id,
+        tool=filters.tool,
+        agent=filters.agent,
+        thread_id=filters.thread_id,
+        run_id=filters.run_id,
         priority=filters.priority,
         cursor=filters.cursor,
         limit=filters.limit,
@@ -253,7 +253,7 @@ async def _page(
         since=times[0],
         until=times[1],
     )
-    page, now = await desk.inbox.list(desk.workspace, wanted), desk.site.clock()
+    page, now = await desk.inbox.list(desk.workspace, query), desk.site.clock()
     found = [each for each in page.items if not filters.mine or needs_reviewer(each.approval, desk.reviewer, now)]
     items = [inbox_row_json(stored, now, desk.reviewer) for stored in found]
     return to_starlette(json_response({"items": items, "next": page.next, "behind": page.behind}))

@@ -59,7 +59,7 @@ class ChatRoutes:
             doors = await self._site.workspaces.doors(asked.person.workspace)
             thread = await self._site.assistant.threads.say(doors, asked.person, *said[:3])
             line = thread.lines
-        await self._serve(asked, thread, Position(line, 0), receive, send, FINAL_EVENTS, more)
+        await self._serve(asked, thread, Position(line, 0), receive, send, last=FINAL_EVENTS, more=more)
 
     async def follow(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
         """All that happened since `Last-Event-ID`, then all that happens, without an end."""

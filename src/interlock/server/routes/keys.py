@@ -155,7 +155,13 @@ async def make_key(body: KeyBody, site: StateDep, who: PrincipalDep) -> CreatedK
     """Makes a key for an agent's program, or for somebody."""
     bindings = KeyBindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
     made = await traced_accounts(site, who).create_key(
-        who.workspace, body.name, body.role, who.name, body.user, bindings, _parse_lifetime(body.expires_in)
+        who.workspace,
+        body.name,
+        body.role,
+        who.name,
+        user=body.user,
+        bindings=bindings,
+        lasts=_parse_lifetime(body.expires_in),
     )
     await site.workspaces.refresh(who.workspace)
     return _created_key(*made)

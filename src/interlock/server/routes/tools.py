@@ -99,7 +99,7 @@ class ToolsQuery(BaseModel):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkspaceTools:
     """All that is known of the tools of a workspace, by name; `has` are those that the agent in question has."""
 
@@ -175,10 +175,15 @@ async def _load_tools(site: ServerState, workspace: str, name: str) -> Workspace
     registered |= site.assistant.toolbox.all(workspace)
     pinned = (await site.workspaces.doors(workspace)).pins.by_name
     if not name:
-        return WorkspaceTools(registered, seen, None, {}, "", pinned)
+        return WorkspaceTools(registered=registered, seen=seen, has=None, switches={}, agent="", pinned=pinned)
     agent = _agent(found, name)
     return WorkspaceTools(
-        registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name, pinned
+        registered=registered,
+        seen=seen,
+        has=site.assistant.toolbox.of(agent, workspace),
+        switches=agent.tool_approvals,
+        agent=name,
+        pinned=pinned,
     )
 
 

@@ -121,13 +121,13 @@ def to_sse_event(entry: Entry) -> SseEvent:
     )
     body = b'%b%b,"digest":"%b"}' % (text.encode(), entry.content or b"null", entry.digest.encode())
     return SseEvent(
-        entry.seq,
-        entry.at,
-        entry.kind,
-        entry.approval_id,
-        entry.kind.startswith(ACCOUNT_KINDS),
-        _affected_people(entry) if entry.kind in REVOKING_KINDS else NO_PEOPLE,
-        b"id: %d\nevent: %b\ndata: %b\n\n" % (entry.seq, entry.kind.encode(), _one_line(body)),
+        seq=entry.seq,
+        at=entry.at,
+        kind=entry.kind,
+        approval_id=entry.approval_id,
+        private=entry.kind.startswith(ACCOUNT_KINDS),
+        doubted=_affected_people(entry) if entry.kind in REVOKING_KINDS else NO_PEOPLE,
+        body=b"id: %d\nevent: %b\ndata: %b\n\n" % (entry.seq, entry.kind.encode(), _one_line(body)),
     )
 
 

@@ -86,7 +86,9 @@ class ThreadSubscribers:
     def reader(
         self, asked: HttpRequest, send: Send, follower: ThreadEventSource, frame: EncodeEvent, last: frozenset[str]
     ) -> ThreadSubscriber:
-        return ThreadSubscriber(asked, send, follower, frame, last, self._may_read, self._site.log.failed)
+        return ThreadSubscriber(
+            asked, send, follower=follower, frame=frame, last=last, allowed=self._may_read, failed=self._site.log.failed
+        )
 
     async def _may_read(self, asked: HttpRequest) -> bool:
         before = asked.person

@@ -40,7 +40,7 @@ class Interned:
         self.full.clear()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class BatchCache:
     """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
 

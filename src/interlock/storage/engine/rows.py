@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import fields
 from typing import Any, cast
 
 from interlock.core._fast import made
@@ -25,6 +26,8 @@ from interlock.core.ports import PolicyVersion, User
 from interlock.core.run import Run
 
 Row = Sequence[Any]
+_GRANT_COLUMNS = ("workspace", "id", *(each.name for each in fields(Grant)[2:]))
+_KEY_COLUMNS = tuple(each.name for each in fields(ApiKey))
 APPROVAL_COLUMN_COUNT = 32  # columns of an approval in a row; the payload's follow
 PAYLOAD_COLUMN_COUNT = 7
 TERMS_COLUMN = 17  # the column with the digest of its terms
@@ -219,7 +222,16 @@ def read_entries(found: Iterable[Row]) -> Sequence[Entry]:
 
 
 def read_run(row: Row) -> Run:
-    return Run(*row)
+    run_id, workspace, agent, status, runner, lease_until, created_at = row
+    return Run(
+        run_id,
+        workspace=workspace,
+        agent=agent,
+        status=status,
+        runner=runner,
+        lease_until=lease_until,
+        created_at=created_at,
+    )
 
 
 def run_values(run: Run) -> tuple[object, ...]:
@@ -227,8 +239,8 @@ def run_values(run: Run) -> tuple[object, ...]:
 
 
 def read_grant(row: Row) -> Grant:
-    workspace, grant_id, tool, spec, by, teams, *others = row
-    return Grant(grant_id, workspace, tool, spec, by, frozenset(json.loads(teams)), *others)
+    values = dict(zip(_GRANT_COLUMNS, row, strict=True))
+    return Grant(**{**values, "teams": frozenset(json.loads(values["teams"]))})
 
 
 def grant_values(g: Grant) -> tuple[object, ...]:
@@ -240,7 +252,15 @@ def grant_values(g: Grant) -> tuple[object, ...]:
 
 def read_user(row: Row) -> User:
     name, role, teams, email, away_until, away_to, removed_at = row
-    return User(name, role, frozenset(json.loads(teams)), email, away_until, _read_people(away_to), removed_at)
+    return User(
+        name,
+        role,
+        teams=frozenset(json.loads(teams)),
+        email=email,
+        away_until=away_until,
+        away_to=_read_people(away_to),
+        removed_at=removed_at,
+    )
 
 
 def user_values(workspace: str, user: User) -> tuple[object, ...]:
@@ -265,8 +285,8 @@ def read_key(row: Row) -> ApiKey:
     """An agent's key with a person is bound to them as its requester."""
     agents, tools, requester = row[9:12]
     bound = row[4] if row[3] == AGENT and row[4] else requester
-    values = [*row[:9], _read_names(agents), _read_names(tools), bound, *row[12:]]
-    return ApiKey(*values)
+    values = dict(zip(_KEY_COLUMNS, row, strict=True))
+    return ApiKey(**{**values, "agents": _read_names(agents), "tools": _read_names(tools), "requester": bound})
 
 
 def key_values(workspace: str, key: ApiKey) -> tuple[object, ...]:
@@ -286,7 +306,8 @@ def read_pin(row: Row) -> Pin:
 
 
 def read_policy(row: Row) -> PolicyVersion:
-    return PolicyVersion(*row)
+    version, sha256, body, author, at, reason, source = row
+    return PolicyVersion(version, sha256=sha256, body=body, author=author, at=at, reason=reason, source=source)
 
 
 def read_freezes(found: Iterable[Row]) -> tuple[Freeze, ...]:

@@ -241,4 +241,11 @@ def _read_link(found: list[Row]) -> OneTimeLink | None:
     if not found:
         return None
     workspace, person, role, teams, created_by, expires_at = found[0]
-    return OneTimeLink(workspace, person, role, frozenset(json.loads(teams)), created_by, expires_at)
+    return OneTimeLink(
+        workspace=workspace,
+        person=person,
+        role=role,
+        teams=frozenset(json.loads(teams)),
+        created_by=created_by,
+        expires_at=expires_at,
+    )

@@ -225,7 +225,9 @@ def put_policy(workspace: str, put: NewPolicy, seen: int | None = None, *, again
             return last
         number = last.version + 1 if last else 1
         now = tx.moment(workspace).now
-        version = PolicyVersion(number, put.sha256, put.body, put.author, now, put.reason, put.source)
+        version = PolicyVersion(
+            number, sha256=put.sha256, body=put.body, author=put.author, at=now, reason=put.reason, source=put.source
+        )
         tx.write("insert_policy", workspace, *astuple(version))
         content = {**({"reason": put.reason} if put.reason else {}), **(put.trace or {})} or None
         data = {"version": number, "policy": put.sha256, **({"source": put.source} if put.source == "file" else {})}

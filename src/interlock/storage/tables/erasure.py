@@ -77,7 +77,7 @@ async def find_batches(
 
 def erase_batch(workspace: str, erasure: Erasure, lot: ErasureBatch, *, dry_run: bool) -> BatchItem:
     def run(tx: Transaction) -> ErasureResult:
-        plan = ErasurePlan(tx, workspace, erasure)
+        plan = ErasurePlan(tx=tx, workspace=workspace, erasure=erasure)
         plan.look_at(lot)
         if not dry_run:
             plan.write()
@@ -142,7 +142,7 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
         found = tx.fetch("mark", workspace, MARK)
         if (found[0][0] if found else 0) != mark:
             return ErasureResult(), mark  # another worker was here
-        plan = ErasurePlan(tx, workspace, RETENTION, end)
+        plan = ErasurePlan(tx=tx, workspace=workspace, erasure=RETENTION, end=end)
         plan.look_at(lot)
         plan.write()
         undoable = [approvals[each] - 1 for each, status in plan.open.items() if status == "rejected"]
@@ -153,7 +153,7 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
     return BatchItem(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)), brief=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ErasurePlan:
     """What a lot comes to, looked at under the lock. `end`: only approvals whose last entry comes no later."""
 

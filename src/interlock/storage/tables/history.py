@@ -58,12 +58,12 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         caller = parse_caller(owner, json.loads(known)) if known else None
         agents = tuple(json.loads(path)) if path else ()
     call = ToolCall(
-        tool,
-        bytes(args),
-        run_id,
-        call_id,
-        workspace,
-        agent,
+        tool=tool,
+        args=bytes(args),
+        run_id=run_id,
+        call_id=call_id,
+        workspace=workspace,
+        agent=agent,
         agent_path=agents,
         thread_id=thread_id,
         requester=requester,
@@ -76,7 +76,15 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         refusal=facts.get("refusal", ""),
     )
     verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # what a grant covered, the policy asked
-    return RecordedCall(call, spec, verdict, str(structure.get("rule", "")), at, approval_id, sentence or "")
+    return RecordedCall(
+        call=call,
+        spec=spec,
+        verdict=verdict,
+        rule=str(structure.get("rule", "")),
+        at=at,
+        approval_id=approval_id,
+        sentence=sentence or "",
+    )
 
 
 def _denied_caller(facts: dict[str, Any]) -> Caller | None:

@@ -71,7 +71,7 @@ class SqlPauses:
             name = "" if called == run_id else called
             tx.write("write_pause", workspace, run_id, name, agent, kept, "", 0, 0, fence, now, state)
             tx.thread_changed(workspace, run_id)
-            return Pause(called, agent, state, now, fence, short_id=run_id)
+            return Pause(run_id=called, agent=agent, state=state, paused_at=now, fence=fence, short_id=run_id)
 
         return cast(Pause, await self._write(workspace, run_id, run))
 
@@ -265,8 +265,17 @@ class _PauseRow(NamedTuple):
 
     def pause(self, now: int, waiting: int = 0) -> Pause:
         name, runner = self.called or self.run_id, self.runner if self.lease_until > now else ""
-        counts = (self.attempts, int(waiting))
-        return Pause(name, self.agent, b"", self.paused_at, self.fence, *counts, runner, self.run_id)
+        return Pause(
+            run_id=name,
+            agent=self.agent,
+            state=b"",
+            paused_at=self.paused_at,
+            fence=self.fence,
+            attempts=self.attempts,
+            waiting=int(waiting),
+            runner=runner,
+            short_id=self.run_id,
+        )
 
 
 def _read_row(tx: Transaction, workspace: str, run_id: str) -> _PauseRow | None:

@@ -240,9 +240,25 @@ def _require_thread(found: list[Row], thread_id: str) -> Thread:
 def _read_thread(row: Row) -> Thread:
     workspace, thread_id, agent, person, title, parent, call, path, status, lines, due, woken, runner, fence = row[:14]
     confirmation = Confirmation(**json.loads(row[14])) if row[14] else None
-    where = (parent, call, tuple(json.loads(path)))
-    held = (status, lines, due, woken, runner, fence)
-    return Thread(thread_id, workspace, agent, person, title, *where, *held, confirmation, row[15], row[16])
+    return Thread(
+        thread_id,
+        workspace,
+        agent,
+        person=person,
+        title=title,
+        parent=parent,
+        parent_call=call,
+        path=tuple(json.loads(path)),
+        status=status,
+        lines=lines,
+        due_at=due,
+        woken=woken,
+        runner=runner,
+        fence=fence,
+        confirmation=confirmation,
+        created_at=row[15],
+        updated_at=row[16],
+    )
 
 
 def _thread_values(t: Thread) -> tuple[object, ...]:

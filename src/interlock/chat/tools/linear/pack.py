@@ -21,7 +21,7 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
         return ()
     return (
         Tool(
-            ToolSpec("linear_list_issues", "read", object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
+            ToolSpec("linear_list_issues", "read", schema=object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
             "Lists issues of Linear, those that changed last first.",
             _run(access, issues.list_issues),
         ),
@@ -29,7 +29,7 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
             ToolSpec(
                 "linear_search_issues",
                 "read",
-                object_schema("query", query=text_schema("Words to look for."), limit=LIMIT),
+                schema=object_schema("query", query=text_schema("Words to look for."), limit=LIMIT),
             ),
             "Searches the issues of Linear.",
             _run(access, issues.search_issues),
@@ -99,7 +99,7 @@ def _write_tool(
     spec = ToolSpec(
         f"linear_{name}",
         effect,
-        takes,
+        schema=takes,
         describe=getattr(sentences, name),
         preview=_preview(access, getattr(previews, name)),
         idempotent=True,

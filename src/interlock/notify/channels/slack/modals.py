@@ -6,7 +6,7 @@ It is long because a modal and the fields of its form are read together.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from html import unescape
 from typing import Any, Final, Literal, cast
@@ -42,7 +42,7 @@ class InvalidForm(Exception):
         self.errors = errors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DecisionForm:
     """What is asked for one kind of decision; `findings` have a box each, which may be left empty if `is_optional`."""
 
@@ -86,7 +86,13 @@ def make_form(kind: str, topic: ApprovalView) -> DecisionForm | None:
             return _respond_form(topic)
         case "reject":
             reason = FormInput("Reason", "text", required=False, hint="The agent is told.")
-            return DecisionForm("reject", "Reject the call", "Reject", [reason], [text_block(topic.card.sentence)])
+            return DecisionForm(
+                kind="reject",
+                title="Reject the call",
+                submit="Reject",
+                inputs=[reason],
+                intro=[text_block(topic.card.sentence)],
+            )
         case _:
             return None
 
@@ -138,7 +144,7 @@ def _approve_form(topic: ApprovalView) -> DecisionForm | None:
         text_block(topic.card.sentence),
         note_block("Some arguments may deceive. Look at each before you approve."),
     ]
-    return DecisionForm("approve", "Look twice", "Approve", [], intro, findings)
+    return DecisionForm(kind="approve", title="Look twice", submit="Approve", inputs=[], intro=intro, findings=findings)
 
 
 def _edit_form(topic: ApprovalView) -> DecisionForm | None:
@@ -152,26 +158,36 @@ def _edit_form(topic: ApprovalView) -> DecisionForm | None:
         if left
         else []
     )
-    return DecisionForm("edit", "Edit the call", "Change and approve", inputs, intro, findings, is_optional=True)
+    return DecisionForm(
+        kind="edit",
+        title="Edit the call",
+        submit="Change and approve",
+        inputs=inputs,
+        intro=intro,
+        findings=findings,
+        is_optional=True,
+    )
 
 
 def _respond_form(topic: ApprovalView) -> DecisionForm:
     intro = [text_block(topic.card.sentence)]
     if topic.approval.subject.tool != QUESTION_TOOL:
         message = FormInput("Message", "text", required=True, hint="The agent is told this, and the call is not made.")
-        return DecisionForm("respond", "Answer", "Answer", [message], intro)
+        return DecisionForm(kind="respond", title="Answer", submit="Answer", inputs=[message], intro=intro)
     asked = call_arguments(topic)
     choices, schema = asked.get("choices"), asked.get("schema")
     if choices is not None:
         schema = {"enum": choices}
     if not isinstance(schema, Mapping):
-        return DecisionForm("respond", "Answer", "Answer", [FormInput("", "text", required=True)], intro)
+        return DecisionForm(
+            kind="respond", title="Answer", submit="Answer", inputs=[FormInput("", "text", required=True)], intro=intro
+        )
     if _is_record(schema):
         inputs, _ = make_inputs({}, schema)
     else:
         inputs = [make_input("", schema, is_required=True)]
     intro += _choice_notes(choices)
-    return DecisionForm("respond", "Answer", "Answer", inputs, intro)
+    return DecisionForm(kind="respond", title="Answer", submit="Answer", inputs=inputs, intro=intro)
 
 
 def _choice_notes(choices: object) -> list[Json]:
@@ -292,6 +308,7 @@ class FormInput:
 
     name: str
     kind: InputKind
+    _: KW_ONLY
     required: bool
     current: object = MISSING
     options: Sequence[object] = ()
@@ -409,7 +426,15 @@ def make_input(name: str, shape: Schema | None, current: object = MISSING, *, is
         kind = "json"
     if kind == "text" and current is None:
         current = MISSING
-    return FormInput(name, kind, is_required, current, options, nullable, hint if isinstance(hint, str) else "")
+    return FormInput(
+        name,
+        kind,
+        required=is_required,
+        current=current,
+        options=options,
+        nullable=nullable,
+        hint=hint if isinstance(hint, str) else "",
+    )
 
 
 def apply_inputs(
