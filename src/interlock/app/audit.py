@@ -22,7 +22,7 @@ from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
 from interlock.core.ledger.expected_tables import TABLES, ExpectedTables
 from interlock.core.ledger.invariants import Violation
 from interlock.core.names import fold
-from interlock.core.ports import ApprovalQuery, AuditPage, AuditReader, Store
+from interlock.core.ports import ApprovalQuery, AuditPage, AuditReader, LedgerReader, Store
 
 QUICK_CHECK_APPROVALS = 100  # approvals
 ENTRIES_PER_READ = 1_000  # entries in one read
@@ -127,7 +127,7 @@ async def verify_part(
     return verifier
 
 
-async def head_at(store: Store, workspace: str, seq: int) -> Head | None:
+async def head_at(store: LedgerReader, workspace: str, seq: int) -> Head | None:
     """The head as it stood when an entry was the newest; None if there is no such entry."""
     if seq == 0:
         return Head(workspace)

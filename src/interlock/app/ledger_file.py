@@ -18,7 +18,7 @@ from interlock.app.audit import AuditReport, ProgressCallback, head_at, make_rep
 from interlock.core.canonical import parse_json, plain_json
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
 from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, SignedHead, Verifier, read_head, skeleton
-from interlock.core.ports import Store
+from interlock.core.ports import LedgerReader
 
 FORMAT = "interlock-ledger"
 VERSION = 1
@@ -36,7 +36,7 @@ _LINK = re.compile(rb"[0-9a-f]{64}")
 
 
 async def export(
-    store: Store, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: ProgressCallback
+    store: LedgerReader, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: ProgressCallback
 ) -> AsyncIterator[bytes]:
     """Blocks of whole lines: the entries after `since`, to the end that the ledger has when they are read."""
     last = await head_at(store, workspace, since)

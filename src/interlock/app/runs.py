@@ -9,7 +9,7 @@ from typing import NamedTuple
 from interlock.app.gate import uuid7
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ledger.event import Change, Moment
-from interlock.core.ports import Clock, IsRunnerDead, Store
+from interlock.core.ports import Clock, IsRunnerDead, RunStore
 from interlock.core.run import Run, close_run, open_run, release_run, renew_run, resume_run
 
 
@@ -41,7 +41,7 @@ class RunService:
 
     def __init__(
         self,
-        store: Store,
+        store: RunStore,
         clock: Clock,
         is_gone: IsRunnerDead,
         opening: AbstractAsyncContextManager[None] | None = None,

@@ -23,7 +23,7 @@ from interlock.core.pins import (
     trusts_declared,
 )
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import AgentToolUsage, FirstSeenTool, Store
+from interlock.core.ports import AgentToolUsage, FirstSeenTool, ToolStore
 
 ToolStatus = Literal["registered", "pinned", "declared"]
 USAGE_DAYS = 30
@@ -67,7 +67,7 @@ class PinSelection(NamedTuple):
 class ToolCatalog:
     """All that is known of the tools of a workspace; of one agent, if it is named."""
 
-    store: Store
+    store: ToolStore
     workspace: str
     policy: Policy
     registered: Mapping[str, ToolSpec]

@@ -16,7 +16,7 @@ from interlock.core.policy.analysis import (
     ShadowRuleCounter,
 )
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import Store
+from interlock.core.ports import LedgerReader
 
 ReportProgress = Callable[[int, int], object]  # how far it is, and where it ends
 
@@ -41,7 +41,7 @@ class RuleActivity:
 
 
 async def run_rehearsal(
-    store: Store, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: ReportProgress
+    store: LedgerReader, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: ReportProgress
 ) -> RehearsalResult:
     """`policies` are the one in force and the draft. Whoever is `told` ends it there with a False."""
     total, erased = await store.count_recorded(workspace, since)
@@ -55,7 +55,7 @@ async def run_rehearsal(
     return RehearsalResult(rehearsal.report(), erased, reads, max(0, total - done))
 
 
-async def shadow_report(store: Store, workspace: str, since: int, told: ReportProgress) -> ShadowReport:
+async def shadow_report(store: LedgerReader, workspace: str, since: int, told: ReportProgress) -> ShadowReport:
     end = (await store.head(workspace)).seq
     shadowing = ShadowRuleCounter(since)
     async for page in store.entries(workspace):
@@ -64,7 +64,9 @@ async def shadow_report(store: Store, workspace: str, since: int, told: ReportPr
     return shadowing.report()
 
 
-async def rule_activity(store: Store, workspace: str, since: int, most: int, told: ReportProgress) -> RuleActivity:
+async def rule_activity(
+    store: LedgerReader, workspace: str, since: int, most: int, told: ReportProgress
+) -> RuleActivity:
     """Over the newest `most` entries of the ledger. Whoever is `told` ends it there with a False."""
     end = (await store.head(workspace)).seq
     after = max(0, end - most)

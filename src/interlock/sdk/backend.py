@@ -39,15 +39,8 @@ class ApprovalStatus(Protocol):
     def status(self) -> str: ...
 
 
-class Backend(Protocol):
-    async def open(self, bridge: LoopThread) -> None: ...
-    async def close(self) -> None: ...
-
-    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
-        """Sets the switches of an agent; raises Misconfigured where they are set elsewhere."""
-
-    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
-        """What has to go on while the program lives."""
+class RunBackend(Protocol):
+    """The run of a program: one that was resumed or opened, and is renewed while the program lives."""
 
     async def take_up(self, run_id: str | None) -> str:
         """The id of the run: the given one, or one that was resumed or opened."""
@@ -58,8 +51,9 @@ class Backend(Protocol):
     async def number_key(self) -> bytes:
         """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
 
-    def records(self) -> ToolItemStore | None:
-        """What a program may keep beside its calls; None where there is no place for it."""
+
+class CallBackend(Protocol):
+    """One call: checked, waited for, started and finished."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
@@ -75,6 +69,10 @@ class Backend(Protocol):
     async def cancel(self, approval_id: str, reason: str) -> ApprovalStatus: ...
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus: ...
 
+
+class PauseBackend(Protocol):
+    """Runs of frameworks that stand still until people have decided."""
+
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run."""
 
@@ -86,3 +84,17 @@ class Backend(Protocol):
         """Gives for how many seconds nobody takes it."""
 
     async def resumed(self, agent: str, run_id: str, fence: int) -> None: ...
+
+
+class Backend(RunBackend, CallBackend, PauseBackend, Protocol):
+    async def open(self, bridge: LoopThread) -> None: ...
+    async def close(self) -> None: ...
+
+    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+        """Sets the switches of an agent; raises Misconfigured where they are set elsewhere."""
+
+    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+        """What has to go on while the program lives."""
+
+    def records(self) -> ToolItemStore | None:
+        """What a program may keep beside its calls; None where there is no place for it."""
