@@ -8,9 +8,9 @@ from functools import cache
 import cel
 import pytest
 
-from interlock.core._fast import but
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.errors import Misconfigured
+from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.grant import Grant, covers, covers_all
 from interlock.core.policy import claims
 from interlock.core.policy.condition_budget import call_budget
@@ -251,7 +251,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
         when=when,
     )
     assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
-    fresh = but(call, efforts={})
+    fresh = fast_replace(call, efforts={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
     assert call_budget(call).spent <= MAX_COST
 

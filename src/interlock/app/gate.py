@@ -16,7 +16,6 @@ from typing import assert_never, cast
 
 from interlock.app.stops import PolicyEpoch, StartChecks
 from interlock.core import freeze, grant
-from interlock.core._fast import but
 from interlock.core.approval import discussion, execute, propose
 from interlock.core.approval.approval import Approval, cancel
 from interlock.core.approval.discussion import Question
@@ -30,6 +29,7 @@ from interlock.core.card import Finding
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.declared import call_findings, call_sentence, stored_preview
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
+from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
 from interlock.core.ledger.chain import Entry
@@ -163,7 +163,7 @@ class Gate:
         if len(call.args) <= policy.at_once:
             return claims.judge(policy, call, spec, fill)
         judged = await asyncio.to_thread(claims.judge, policy, call, spec, fill)
-        return judged if policy is self.policy else await self.judged(but(call, efforts={}), spec, fill)
+        return judged if policy is self.policy else await self.judged(fast_replace(call, efforts={}), spec, fill)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         stored = await self._store.get(workspace, approval_id)

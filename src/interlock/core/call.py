@@ -15,9 +15,9 @@ from operator import is_not
 from typing import Any, Literal, NamedTuple, cast, get_args
 from unicodedata import category
 
-from interlock.core._fast import but, made
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read_canonical
 from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.policy.condition_budget import ConditionBudget
 
 Args = Mapping[str, object]
@@ -108,7 +108,7 @@ class ToolCall:
         return "" if self.caller is None else self.caller.credential
 
     def named(self, call_id: str) -> ToolCall:
-        return but(self, call_id=call_id)
+        return fast_replace(self, call_id=call_id)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
         if label not in SERVER_FIELDS:
             _check(label, more[label])
     data = canonical_args(args)
-    return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, efforts={}, **more)  # type: ignore[arg-type]  # checked
+    return fast_construct(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, efforts={}, **more)  # type: ignore[arg-type]  # checked
 
 
 class _CallDefaults(dict[str, object]):

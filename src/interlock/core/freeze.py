@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, assert_never, get_args
 
-from interlock.core._fast import moved
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.execute import START_TOKEN_PREFIX
 from interlock.core.call import MAX_NAME, ToolCall, stored_caller
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Frozen, InvalidRequest
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
 from interlock.core.names import fold, fold_pattern, matches_pattern
 
@@ -166,7 +166,7 @@ def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Momen
     by = _covered_time(spans, max(approval.created_at, approval.deferred_until), moment.now) if spans else 0
     if not by:
         return Change(approval)
-    later = moved(
+    later = next_version(
         approval,
         expires_at=approval.expires_at + (by if approval.status in ("pending", "rejected") else 0),
         start_by=None if approval.start_by is None else approval.start_by + by,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from interlock.core._fast import moved
 from interlock.core.approval import vote as voting
 from interlock.core.approval.approval import Approval, make_change
 from interlock.core.approval.vote import DECIDING_ROLES, Delegation, Vote
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser_role
 from interlock.core.ledger.event import Change
@@ -54,7 +54,7 @@ def withdraw_participation(approval: Approval, who: UpdatedMember, author: str) 
     assigned = "" if approval.claimed_by == who.name and not who.votes else approval.claimed_by
     if (votes, delegations, assigned) == (approval.votes, approval.delegations, approval.claimed_by):
         return None
-    fewer = moved(approval, votes=votes, delegations=delegations, claimed_by=assigned)
+    fewer = next_version(approval, votes=votes, delegations=delegations, claimed_by=assigned)
     voters = sorted({vote.by for vote in approval.votes} - {vote.by for vote in votes})
     return make_change(fewer, "reviewer_removed", author, {"user": who.name, "voters": voters})
 

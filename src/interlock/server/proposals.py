@@ -12,10 +12,10 @@ from pydantic import Field
 from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
-from interlock.core._fast import made
 from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL, Caller, ToolCall, ToolSpec, propose
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.identity import Principal, agents_owner
 from interlock.core.names import differs_only_in_case, looks_like, matches_pattern, mixed_alphabet
 from interlock.core.outcome import Outcome, Proceed
@@ -94,7 +94,7 @@ def make_tool_call(
     if requester is not None and requester.removed_at is not None:
         requester, vouched = None, False  # a name that is only said, whoever says it
     teams = tuple(sorted(requester.teams)) if requester else ()
-    caller = made(
+    caller = fast_construct(
         Caller,
         owner=agents_owner(*agents) if principal.agents and len(agents) == 1 else principal.owner,
         owners=principal.owners,

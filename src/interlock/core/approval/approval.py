@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import assert_never
 
-from interlock.core._fast import but, moved
 from interlock.core.approval import vote as voting
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
@@ -29,6 +28,7 @@ from interlock.core.errors import (
     InvalidDecision,
     Problem,
 )
+from interlock.core.fast_dataclasses import fast_replace, next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload
 from interlock.core.policy.policy import Ask, People
 
@@ -159,7 +159,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
-    pending = moved(approval, status="pending", decision=None, release_at=None)
+    pending = next_version(approval, status="pending", decision=None, release_at=None)
     return make_change(pending, "undone", reviewer.name, {}, reviewer.trace)
 
 
@@ -174,7 +174,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
         return record_refusal(approval, "delegate", reviewer, error)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
-    delegated = moved(approval, delegations=(*approval.delegations, passed))
+    delegated = next_version(approval, delegations=(*approval.delegations, passed))
     return make_change(delegated, "delegated", reviewer.name, {}, {"to": named, **reviewer.trace})
 
 
@@ -188,7 +188,7 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
         raise already_decided_error(approval)
     decided = DecisionRecord("cancel", actor, moment.now, reason=reason)
     return make_change(
-        moved(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason}
+        next_version(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason}
     )
 
 
@@ -204,7 +204,7 @@ def resolve_unknown(
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, **reviewer.trace}
-    return make_change(moved(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+    return make_change(next_version(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -217,7 +217,7 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
         )
         return _mark_approved(approval, decided, moment, {"by": "expiry"})
     decided = DecisionRecord("expire", SYSTEM_ACTOR, moment.now, reason="The call timed out: nobody decided in time.")
-    return make_change(moved(approval, status="expired", decision=decided), "expired", SYSTEM_ACTOR, {}, None)
+    return make_change(next_version(approval, status="expired", decision=decided), "expired", SYSTEM_ACTOR, {}, None)
 
 
 def already_decided_error(approval: Approval) -> Error:
@@ -320,7 +320,7 @@ def _approve(approval: Approval, seen: Acknowledgement, reviewer: Reviewer, mome
     if seat is None or seat in voted or reviewer.name in voted:
         return Change(approval)  # the same person's second vote changes nothing
     vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
-    counted = but(approval, votes=(*approval.votes, vote))
+    counted = fast_replace(approval, votes=(*approval.votes, vote))
     kind = "edit" if approval.editors else "approve"
     decided = DecisionRecord(
         kind, reviewer.name, moment.now, via=reviewer.via, reason=seen.reason, comment=seen.comment
@@ -330,7 +330,7 @@ def _approve(approval: Approval, seen: Acknowledgement, reviewer: Reviewer, mome
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
-        return make_change(moved(counted), "voted", reviewer.name, {"stage": stage}, content)
+        return make_change(next_version(counted), "voted", reviewer.name, {"stage": stage}, content)
     return _mark_approved(counted, decided, moment, {"stage": stage}, content)
 
 
@@ -342,7 +342,7 @@ def _mark_approved(
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
-    approved = moved(approval, status="approved", decision=decided, start_by=start_by)
+    approved = next_version(approval, status="approved", decision=decided, start_by=start_by)
     return make_change(approved, "approved", decided.by, data, content)
 
 
@@ -363,7 +363,7 @@ def _edit(
             f"The rule {edited.terms.rule!r}, which holds for the edited call, leaves no answer that can be given."
         )
         return _refuse_decision(approval, decision, reviewer, InvalidDecision(message, approval_id=approval.id))
-    fresh = but(
+    fresh = fast_replace(
         approval,
         terms=terms,
         args_sha256=edited.args_sha256,
@@ -375,7 +375,7 @@ def _edit(
     )
     content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, **reviewer.trace, **edited.changes}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
-    change = make_change(moved(fresh), "edited", reviewer.name, data, content)
+    change = make_change(next_version(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
     if "approve" not in terms.decisions or voting.effective_voter(fresh, reviewer, 0) is None:
         return change._replace(payload=payload)
@@ -393,7 +393,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
         comment=decision.seen.comment,
     )
     said = decision.message if decision.answer is None else decision.answer
-    responded = moved(approval, status="responded", decision=decided)
+    responded = next_version(approval, status="responded", decision=decided)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": decision.seen.comment}
     return make_change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
@@ -403,7 +403,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
     decided = DecisionRecord("reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment)
     release_at = moment.now + approval.terms.undo_window
-    rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
+    rejected = next_version(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
     return make_change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from interlock.core._fast import moved
 from interlock.core.approval import vote
 from interlock.core.approval.approval import (
     Approval,
@@ -16,6 +15,7 @@ from interlock.core.approval.approval import (
 from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import Change, Event, Moment
 
 MAX_QUESTION = 2_000
@@ -38,7 +38,7 @@ def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appr
         return hindrance
     if approval.claimed_by == reviewer.name:
         return Change(approval)
-    claimed = moved(approval, claimed_by=reviewer.name)
+    claimed = next_version(approval, claimed_by=reviewer.name)
     return make_change(claimed, "claimed", reviewer.name, {}, reviewer.trace)
 
 
@@ -51,7 +51,7 @@ def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Ap
     if approval.claimed_by != reviewer.name:
         message = f"{approval.claimed_by} has claimed this. Claim it yourself to take it over."
         return record_refusal(approval, "release", reviewer, Forbidden(message, approval_id=approval.id))
-    return make_change(moved(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
+    return make_change(next_version(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
 
 
 def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approval]:
@@ -75,7 +75,7 @@ def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Ch
         message = f"The agent has been asked {MAX_QUESTIONS} questions about this call. Decide it, or let it expire."
         raise Conflict(message, approval_id=approval.id)
     content = {"text": text, **reviewer.trace}
-    return make_change(moved(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
+    return make_change(next_version(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
 
 
 def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment) -> Change[Approval]:
@@ -89,7 +89,7 @@ def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment
     if number in approval.replied:
         raise Conflict("This question has been answered already.", approval_id=approval.id)
     _check_text("A reply", text, MAX_MESSAGE)
-    replied = moved(approval, replied=(*approval.replied, number))
+    replied = next_version(approval, replied=(*approval.replied, number))
     return make_change(replied, "replied", actor, {"number": number}, {"text": text})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interlock.core._fast import moved
 from interlock.core.approval.approval import Approval, already_decided_error, cancel, make_change
 from interlock.core.call import stored_caller
 from interlock.core.canonical import digest
@@ -21,6 +20,7 @@ from interlock.core.errors import (
     LeaseLost,
     NotApproved,
 )
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
@@ -72,7 +72,7 @@ def start(
     if repeated:
         return Change(approval)
     fence = approval.fence + 1
-    running = moved(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
+    running = next_version(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
     return make_change(running, "started", runner, {"fence": fence})
 
 
@@ -103,7 +103,7 @@ def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[
     if _holds_lease(approval, fence, moment):
         runner = approval.runner
         heard = f"runner:{runner.removeprefix(START_TOKEN_PREFIX)}" if runner.startswith(START_TOKEN_PREFIX) else runner
-        return Change(moved(approval, lease_until=moment.now + lease, runner=heard))
+        return Change(next_version(approval, lease_until=moment.now + lease, runner=heard))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
@@ -127,7 +127,7 @@ def finish(
         return _refuse_late_report(approval, report, moment, is_new=late(report))
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
-    done = moved(approval, status=status, lease_until=None)
+    done = next_version(approval, status=status, lease_until=None)
     return make_change(done, status, approval.runner, {"fence": fence}, content, payload)
 
 
@@ -136,7 +136,7 @@ def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     if approval.fence != fence or approval.status != "running":
         return Change(approval)
     if may_restart(approval, moment.now):  # it may be started again at once
-        return Change(moved(approval, lease_until=moment.now))
+        return Change(next_version(approval, lease_until=moment.now))
     return mark_unknown(approval, moment)
 
 
@@ -150,7 +150,7 @@ def mark_unknown(approval: Approval, moment: Moment) -> Change[Approval]:
     if approval.status != "running":
         return Change(approval)
     return make_change(
-        moved(approval, status="unknown", lease_until=None), "lost", SYSTEM_ACTOR, {"fence": approval.fence}
+        next_version(approval, status="unknown", lease_until=None), "lost", SYSTEM_ACTOR, {"fence": approval.fence}
     )
 
 
@@ -158,7 +158,7 @@ def expire_unstarted(approval: Approval, moment: Moment) -> Change[Approval]:
     """Approved, but not started in time: consent does not keep."""
     if approval.status != "approved":
         return Change(approval)
-    return make_change(moved(approval, status="expired"), "lapsed", SYSTEM_ACTOR, {})
+    return make_change(next_version(approval, status="expired"), "lapsed", SYSTEM_ACTOR, {})
 
 
 def _is_resent_start(approval: Approval, runner: str, moment: Moment) -> bool:

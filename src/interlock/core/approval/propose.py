@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from interlock.core._fast import but, made
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.call import RedactedArgs, ToolCall, ToolSpec, agent_actor, caller_json, make_subject
 from interlock.core.card import visible
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
+from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.grant import Amounts, Grant, format_amount, use
 from interlock.core.ledger.event import Change, Event, Moment, Payload
 from interlock.core.masking import mask_text
@@ -128,7 +128,7 @@ def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int) -> Appr
     sha256 = shown.sha256
     binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
     expires_at = now + terms.expires_in
-    return made(
+    return fast_construct(
         Approval,
         id=proposal.id,
         subject=subject,
@@ -150,7 +150,7 @@ def _allow_proposal(
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
     start_by = moment.now + terms.start_within
     born = _new_approval(proposal, terms, "approved", moment.now)
-    approval = but(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
+    approval = fast_replace(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
     return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from interlock.core._fast import moved
 from interlock.core.approval import execute
 from interlock.core.approval.approval import Approval, expire, make_change
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Moment
 
 
@@ -95,11 +95,11 @@ def _unknown_at(approval: Approval) -> int:
 
 def _escalate(approval: Approval) -> Change[Approval]:
     rung = approval.terms.ladder[approval.escalated]
-    climbed = moved(approval, escalated=approval.escalated + 1)
+    climbed = next_version(approval, escalated=approval.escalated + 1)
     content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
     return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:
-    reminded = moved(approval, reminded=approval.reminded + 1)
+    reminded = next_version(approval, reminded=approval.reminded + 1)
     return make_change(reminded, "reminded", SYSTEM_ACTOR, {"reminder": reminded.reminded})

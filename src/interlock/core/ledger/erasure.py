@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
-from interlock.core._fast import moved
 from interlock.core.approval.approval import FINAL_STATUSES, Approval
+from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def is_final(approval: Approval, now: int) -> bool:
 def erase_content(approval: Approval, by: str, at: int) -> Approval:
     """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
     decided = approval.decision
-    return moved(
+    return next_version(
         approval,
         subject=approval.subject._replace(nonce=""),
         args_sha256="",
@@ -79,7 +79,7 @@ def erase_words_by(approval: Approval, person: str) -> Approval:
     decided = approval.decision
     if decided is None or decided.by != person or not (decided.reason or decided.comment):
         return approval
-    return moved(approval, decision=replace(decided, reason="", comment=""))
+    return next_version(approval, decision=replace(decided, reason="", comment=""))
 
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:

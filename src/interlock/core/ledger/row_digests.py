@@ -15,10 +15,10 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from interlock.core._fast import changed_fields
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ANY_OWNER, Subject
 from interlock.core.canonical import digest, plain_json
+from interlock.core.fast_dataclasses import changed_fields
 from interlock.core.ledger.event import Change, Event, Payload, Stored
 
 Values = Mapping[str, object]

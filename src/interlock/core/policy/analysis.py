@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 from typing import cast
 
-from interlock.core._fast import but
 from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.ledger.chain import Entry
 from interlock.core.policy import claims
 from interlock.core.policy.policy import Allow, Ask, People, Policy, Verdict, VerdictKind
@@ -157,7 +157,7 @@ def _change_rank(kept: RankedChange) -> tuple[tuple[bool, bool], int]:
 
 def judge_recorded(policy: Policy, each: RecordedCall) -> Verdict:
     """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
-    call = but(each.call, efforts={})  # another policy has spent nothing on it yet
+    call = fast_replace(each.call, efforts={})  # another policy has spent nothing on it yet
     verdict = claims.judge(policy, call, each.spec).verdict
     question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
     return policy.default_ask if question and isinstance(verdict, Allow) else verdict

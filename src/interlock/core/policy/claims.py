@@ -14,10 +14,10 @@ from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from interlock.core._fast import but
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import join_terms, stricter_verdict
 from interlock.core.call import EFFECTS, SETTINGS, Caller, ToolCall, ToolSpec, stored_caller
+from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.identity import AGENT, ApiKey
 from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Rule, Stage, Verdict, imitation_reason
 
@@ -74,7 +74,7 @@ def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerm
     if isinstance(verdict, Allow):
         return _new(Judgement, (verdict, readings, effects, ()))
     if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # which interface it came by is its choice
-        ways = tuple(but(reading, setting=setting) for reading in readings for setting in SETTINGS)
+        ways = tuple(fast_replace(reading, setting=setting) for reading in readings for setting in SETTINGS)
         verdict = strictest_verdict(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
@@ -125,7 +125,7 @@ def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
     if caller is None or _claims_nothing(call, caller):
         return (call,)
     known = [
-        but(
+        fast_replace(
             call,
             agent=agent,
             agent_path=(),
@@ -141,7 +141,7 @@ def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
         )
         for agent in caller.agents
     ]
-    told = [call] if call.agent else [but(call, agent=agent) for agent in caller.agents]
+    told = [call] if call.agent else [fast_replace(call, agent=agent) for agent in caller.agents]
     different = [each for each in told if not any(_same_claims(each, other) for other in known)]
     return (*different, *known)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import fields
 from typing import Any, cast
 
-from interlock.core._fast import made
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.approval.timers import next_timer_at
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
 from interlock.core.errors import Problem
+from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, ApiKey
@@ -133,7 +133,7 @@ def read_approval(row: Row, terms: Callable[[str], Ask]) -> Approval:
     known = (workspace, run_id, call_id, tool, effect, agent, agents, thread_id, requester, priority)
     subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed, owner, caller)
     more = {} if progress is None else _read_progress(progress)
-    return made(
+    return fast_construct(
         Approval,
         id=approval_id,
         subject=subject,

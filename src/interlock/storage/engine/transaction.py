@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from typing import Protocol, cast
 
-from interlock.core._fast import changed_fields
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, stored_caller
 from interlock.core.chat.thread import THREAD_ID_PREFIX as THREAD
 from interlock.core.errors import NotFound
+from interlock.core.fast_dataclasses import changed_fields
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry, Head, make_entry
