@@ -20,6 +20,8 @@ REQUIREMENTS = sorted((TOP / "requirements").glob("*.txt"))
 
 ORDINARY_MODULE, LONGEST_MODULE = 500, 900
 REASON = "It is long because"  # how the docstring of a module past the first of these says why
+MOST_FIELDS_BY_POSITION, MOST_ARGUMENTS, MOST_METHODS = 5, 6, 10
+STATEMENTS = {"fetch", "write"}  # of the database: a name, then its values
 LONGEST_COMPONENT = 300  # the aim is 120
 LONGEST_FUNCTION = 60  # the aim is 20
 NOT_IN_CORE = {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
@@ -59,6 +61,70 @@ def test_no_function_is_longer_than_60_lines() -> None:
         if (function.end_lineno or function.lineno) - function.lineno + 1 > LONGEST_FUNCTION
     ]
     assert too_long == []
+
+
+def test_no_class_name_stands_twice() -> None:
+    """One thing per word. Each framework's gate is `Gate`, since people import it from the framework's module."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in parse(path).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(shown(path))
+    assert places, "there are no classes to look at"
+    gates = [path for path in places.pop("Gate") if "integrations/" not in path]
+    assert gates == ["src/interlock/app/gate.py"]
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_dataclass_with_many_fields_takes_them_by_keyword() -> None:
+    wide = [
+        (shown(path), node.name, node)
+        for path in MODULES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ClassDef) and len(dataclass_fields(node)) > MOST_FIELDS_BY_POSITION
+    ]
+    assert wide, "there are no dataclasses to look at"
+    assert [f"{path} {name}" for path, name, node in wide if not keyword_only(node)] == []
+
+
+def test_no_constructor_or_method_is_given_more_than_six_arguments_by_position() -> None:
+    """Statements aside, whose values stand in the order of their question marks."""
+    long = [
+        f"{shown(path)}:{node.lineno} {ast.unparse(node.func)}"
+        for path in MODULES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Call) and len(node.args) > MOST_ARGUMENTS
+        if getattr(node.func, "id", "A")[:1].isupper()  # constructors and methods
+        if not (isinstance(node.func, ast.Attribute) and node.func.attr in STATEMENTS)
+        if not any(isinstance(argument, ast.Starred) for argument in node.args)
+    ]
+    assert long == []
+
+
+def test_no_port_has_more_than_ten_methods() -> None:
+    ports = {
+        node.name: sum(isinstance(each, Function) for each in node.body)
+        for path in MODULES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)
+    }
+    assert ports, "there are no ports to look at"
+    assert {name: methods for name, methods in ports.items() if methods > MOST_METHODS} == {}
+
+
+def dataclass_fields(node: ast.ClassDef) -> list[str]:
+    if not any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+        return []
+    found = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    return [ast.unparse(each.target) for each in found if not ast.unparse(each.annotation).startswith("ClassVar")]
+
+
+def keyword_only(node: ast.ClassDef) -> bool:
+    """All fields, or those after the first ones."""
+    decorated = any("kw_only=True" in ast.unparse(each) for each in node.decorator_list)
+    return decorated or any(
+        isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation) == "KW_ONLY" for each in node.body
+    )
 
 
 def test_core_imports_nothing_but_the_standard_library_and_itself() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,7 @@ class Gate:
 
     agent: Agent
     effects: Mapping[str, str | ToolSpec] = field(default_factory=dict)
+    _: KW_ONLY
     delegates: Collection[str] = ()
     shape: Shape = "hitl"
     reviewer: ReadPerson | None = None
