@@ -113,7 +113,7 @@ class Gate:
         return run
 
     @contextmanager
-    def _looking_again(self, run: Any, asked: list[_PendingCall]) -> Iterator[None]:
+    def _looking_again(self, run: Any, asked: list[_PausedCall]) -> Iterator[None]:
         """To Agno they are confirmed, whatever was decided: what comes of them is said when the tools are called."""
         for each in asked:
             each.confirm(run)
@@ -231,7 +231,7 @@ class _GatedFunction:
 
 
 @dataclass(frozen=True)
-class _PendingCall:
+class _PausedCall:
     """A call before which the run stands still."""
 
     by: _GatedFunction
@@ -264,7 +264,7 @@ class _CallNumbers:
     counts: Counter[tuple[str, str]]
 
     @classmethod
-    def of_run(cls, run: Any, asked: list[_PendingCall]) -> _CallNumbers:
+    def of_run(cls, run: Any, asked: list[_PausedCall]) -> _CallNumbers:
         ids = [(each.run_id, call_id) for each in _with_member_runs(run) for call_id in _call_ids(each.messages)]
         return cls({(each.run_id, each.tool.tool_call_id): each.number for each in asked}, Counter(ids))
 
@@ -281,9 +281,9 @@ def _should_pause(agent: Any, outcomes: list[Outcome]) -> bool:
     return agent.db is not None and any(isinstance(outcome, Waiting) for outcome in outcomes)
 
 
-def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> list[_PendingCall]:
+def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> list[_PausedCall]:
     """The calls that a paused run stands before; none if it is not paused, or if something else holds it up."""
-    found: list[_PendingCall] = []
+    found: list[_PausedCall] = []
     if not run.is_paused:
         return found
     messages = {each.run_id: each.messages for each in _with_member_runs(run)}
@@ -293,7 +293,7 @@ def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> li
         if by is None or not requirement.needs_confirmation:
             return []
         number = _count_calls(tool.tool_call_id, messages.get(run_id))
-        found.append(_PendingCall(by, requirement, run_id, run.session_id, number))
+        found.append(_PausedCall(by, requirement, run_id, run.session_id, number))
     return found
 
 
