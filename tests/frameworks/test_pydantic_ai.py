@@ -660,7 +660,7 @@ async def test_nothing_but_the_approved_value_runs_not_even_one_that_python_take
     await desk.says(Edit({"to": True}, Acknowledgement(other.approval.args_sha256)), other)
     forged = {"call_1": ToolApproved(override_args={"to": True}), "call_2": True}
     await agent.run(message_history=paused.all_messages(), deferred_tool_results=DeferredToolResults(approvals=forged))
-    assert [(type(value), value) for value in given] == [(int, 1), (bool, True)]
+    assert sorted(map(repr, given)) == ["1", "True"]  # the two run side by side
 
 
 async def test_people_see_what_a_hook_made_of_the_arguments(lock: Interlock, desk: Desk, post: Post) -> None:  # R12

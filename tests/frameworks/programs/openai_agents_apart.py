@@ -10,18 +10,18 @@ from typing import Any
 
 from agents import Agent, Runner, RunState, function_tool
 
-from interlock.integrations.openai_agents import Gated, gated
+from interlock.integrations.openai_agents import GatedAgent, gated
 from tests.frameworks.programs.openai_agents_script import Script
 from tests.frameworks.programs.stories import AGENT, EFFECTS, Job, calls_of
 
 
-def clerk_of(job: Job, lock: Any) -> Gated:
+def clerk_of(job: Job, lock: Any) -> GatedAgent:
     model = Script(lambda told: calls_of(job.story, len(told)) or " | ".join(told))
     tools = [function_tool(job.send_mail), function_tool(job.get_weather)]
     return gated(Agent(AGENT, tools=tools, model=model), lock.agent(AGENT), EFFECTS)
 
 
-async def begin(job: Job, clerk: Gated) -> str:
+async def begin(job: Job, clerk: GatedAgent) -> str:
     """As whoever drives the SDK alone would: the state lies in a file."""
     with clerk.conversation(job.run):
         result = await Runner.run(clerk.agent, "Go.")
@@ -30,7 +30,7 @@ async def begin(job: Job, clerk: Gated) -> str:
     return ""
 
 
-async def approve(job: Job, clerk: Gated) -> str:
+async def approve(job: Job, clerk: GatedAgent) -> str:
     state = await RunState.from_json(clerk.agent, json.loads(_state(job).read_text()))
     for item in state.get_interruptions():
         state.approve(item)
@@ -39,7 +39,7 @@ async def approve(job: Job, clerk: Gated) -> str:
         return str((await Runner.run(clerk.agent, state)).final_output)
 
 
-async def resume_all(_: Job, clerk: Gated) -> str:
+async def resume_all(_: Job, clerk: GatedAgent) -> str:
     """Until one run went on to its end."""
     stop, said = asyncio.Event(), ""
 

@@ -26,7 +26,7 @@ from agents import (
 
 from interlock import Approve, Edit, Interlock, Misconfigured, Reject, ToolSpec
 from interlock.core.run import Pause
-from interlock.integrations.openai_agents import Gated, gated
+from interlock.integrations.openai_agents import GatedAgent, gated
 from tests.frameworks.programs.openai_agents_script import Script, results
 from tests.frameworks.programs.openai_agents_world import (
     EFFECTS,
@@ -46,7 +46,7 @@ from tests.frameworks.programs.stories import Call
 async def handed_off(world: World) -> Any:
     """The agent to which it hands off has a switch of its own: there, a read asks."""
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         billing = Agent(
             "billing", tools=world.tools(), model=Script(lambda told: () if len(told) > 2 else (LOOK, REFUND))
         )
@@ -74,7 +74,7 @@ async def handed_off(world: World) -> Any:
 async def as_tool(world: World) -> Any:
     """An agent inside an agent: its question comes out, and the answer finds its way back."""
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         clerk = Agent("clerk", tools=world.tools(), model=says(REFUND))
         ask = clerk.as_tool("ask_clerk", "Asks the clerk.")
         return world.support(Call("outer", "ask_clerk", {"input": "Refund A1."}), tools=[ask])
@@ -111,7 +111,7 @@ async def shared(world: World) -> Any:
 async def agent_that_asks(world: World) -> Any:
     """A rule or an effect can make the call of an agent ask, like any tool; the edit is what it is told."""
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         clerk = Agent("clerk", tools=world.tools(), model=says(LOOK))
         ask = clerk.as_tool("ask_clerk", "Asks the clerk.")
         call = Call("outer", "ask_clerk", {"input": "Look."})
@@ -216,7 +216,7 @@ async def streamed(world: World) -> Any:
 async def stream_in_parts(world: World) -> Any:
     """Two that ask, one of them inside of another agent, decided one after the other; each time it is a stream."""
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         clerk = Agent("clerk", tools=world.tools(), model=says(REFUND))
         tools = [*world.tools(), clerk.as_tool("ask_clerk", "Asks the clerk.")]
         return world.support(Call("outer", "ask_clerk", {"input": "Refund A1."}), OTHER, tools=tools)
@@ -349,7 +349,7 @@ async def ids_that_meet(world: World) -> Any:
 async def two_desks(world: World) -> Any:
     """Two agents that are tools want the same, under the same id: what is approved for one is not the other's."""
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         desks = [Agent(name, tools=world.tools(), model=says(REFUND)) for name in ("a", "b")]
         calls = [Call(desk.name, f"ask_{desk.name}", {"input": "Go."}) for desk in desks]
         return world.support(*calls, tools=[desk.as_tool(f"ask_{desk.name}", "Asks a desk.") for desk in desks])
@@ -402,7 +402,7 @@ async def too_slow(world: World) -> Any:
         await asyncio.Event().wait()
         return "never"
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         return world.support(REFUND, tools=[function_tool(refund, timeout=3_600)])
 
     await made().run("Go.", run_id="too_slow")
@@ -425,7 +425,7 @@ async def cancelled(world: World) -> Any:
         await asyncio.Event().wait()
         return "never"
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         return world.support(REFUND, tools=[function_tool(refund)])
 
     await made().run("Go.", run_id="cancelled")
@@ -445,7 +445,7 @@ async def mcp(world: World) -> Any:
     """Tools of an MCP server are gated like others; a clone of the agent has no way around it."""
     calls = (Call("m1", "read_file", {"path": "a"}), Call("m2", "delete_file", {"path": "b"}))
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         return world.support(*calls, tools=[], effects={"read_file": "read"}, mcp_servers=[Files(world)])
 
     await made().run("Go.", run_id="mcp")
@@ -467,7 +467,7 @@ async def mcp_errors(world: World) -> Any:
     """A server that says no has failed; one that does not answer has done nobody knows what."""
     calls = [Call(f"m{name}", "delete_file", {"path": name}) for name in ("lost", "refused")]
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         return world.support(*calls, tools=[], mcp_servers=[Files(world)])
 
     await made().run("Go.", run_id="mcp_errors")
@@ -572,7 +572,7 @@ async def small_things(world: World) -> Any:
                     item.arguments = ""
             return said
 
-    def made() -> Gated:
+    def made() -> GatedAgent:
         careful = [tool for tool in world.tools() if tool.name == "look_up"]
         careful[0].needs_approval = True
         support = world.support(*calls, tools=careful)

@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
 from interlock import Interlock
-from interlock.integrations.openai_agents import Gated, gated
+from interlock.integrations.openai_agents import GatedAgent, gated
 from tests.frameworks.programs.openai_agents_script import Script
 from tests.frameworks.programs.stories import Call
 
@@ -49,7 +49,7 @@ class World:
 
         return [function_tool(refund, **options), function_tool(look_up)]
 
-    def support(self, *calls: Call, tools: list[Any] | None = None, effects: Any = EFFECTS, **more: Any) -> Gated:
+    def support(self, *calls: Call, tools: list[Any] | None = None, effects: Any = EFFECTS, **more: Any) -> GatedAgent:
         made = Agent("support", tools=self.tools() if tools is None else tools, model=says(*calls), **more)
         return gated(made, self.lock.agent("support"), effects)
 
