@@ -50,17 +50,17 @@ def opened(database: str, folder: Path) -> Iterator[str]:
 
 
 async def measured(url: str, folder: Path, threads: int, decisions: int) -> dict[str, float]:
-    parts, reached = build_services(url), Reached()
-    await parts.store.open()
-    await parts.put_policy(WORKSPACE, POLICY, "ada", {})
-    await parts.store.put_user(WORKSPACE, ANN, "ada")
-    chat, stop = chat_of(parts.store, Outside(folder, reached), LEASE), asyncio.Event()
+    app_services, reached = build_services(url), Reached()
+    await app_services.store.open()
+    await app_services.put_policy(WORKSPACE, POLICY, "ada", {})
+    await app_services.store.put_user(WORKSPACE, ANN, "ada")
+    chat, stop = chat_of(app_services.store, Outside(folder, reached), LEASE), asyncio.Event()
     looping = asyncio.create_task(chat.loop.run(stop))
-    per_second = await turns(parts, chat, threads)
-    took = sorted([await decision(parts, chat, reached, number) for number in range(decisions)])
+    per_second = await turns(app_services, chat, threads)
+    took = sorted([await decision(app_services, chat, reached, number) for number in range(decisions)])
     stop.set()
     await looping
-    await parts.store.close()
+    await app_services.store.close()
     return {
         "turns_per_second": round(per_second, 1),
         "decision_to_tool_ms_p50": round(took[len(took) // 2] * 1000, 2),
@@ -81,29 +81,29 @@ class Reached:
             self.tool.set()
 
 
-async def turns(parts: AppServices, chat: Chat, number: int) -> float:
+async def turns(app_services: AppServices, chat: Chat, number: int) -> float:
     """Threads of one message and one answer, from the first that is said to the last that is done."""
-    doors, who = await chat.workspaces.doors(WORKSPACE), person(WORKSPACE)
+    services, principal = await chat.workspaces.services(WORKSPACE), person(WORKSPACE)
     began = time.perf_counter()
-    await asyncio.gather(*(chat.threads.say(doors, who, f"# {n}") for n in range(number)))
-    async with parts.store.watch(WORKSPACE) as watch:
-        while await parts.store.threads.next_due() is not None:
-            await watch.changed(0.05)
+    await asyncio.gather(*(chat.threads.say(services, principal, f"# {n}") for n in range(number)))
+    async with app_services.store.watch(WORKSPACE) as watch:
+        while await app_services.store.threads.next_due() is not None:
+            await watch.wait(0.05)
     return number / (time.perf_counter() - began)
 
 
-async def decision(parts: AppServices, chat: Chat, reached: Reached, number: int) -> float:
+async def decision(app_services: AppServices, chat: Chat, reached: Reached, number: int) -> float:
     """Seconds from the moment at which a person says yes, its commit included."""
-    doors, who = await chat.workspaces.doors(WORKSPACE), person(WORKSPACE)
+    services, principal = await chat.workspaces.services(WORKSPACE), person(WORKSPACE)
     reached.tool.clear()
-    thread = await chat.threads.say(doors, who, f'send {{"to":"{number}"}}')
-    async with parts.store.watch(WORKSPACE) as watch:
-        while (await chat.threads.see(who, thread.id)).status != "waiting":
-            await watch.changed(0.05)
-    page = await parts.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), thread_id=thread.id))
+    thread = await chat.threads.say(services, principal, f'send {{"to":"{number}"}}')
+    async with app_services.store.watch(WORKSPACE) as watch:
+        while (await chat.threads.get(principal, thread.id)).status != "waiting":
+            await watch.wait(0.05)
+    page = await app_services.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), thread_id=thread.id))
     approval = page.items[0].approval
     began = time.perf_counter()
-    await parts.inbox.decide(WORKSPACE, approval.id, Approve(Acknowledgement(approval.args_sha256)), BOB)
+    await app_services.inbox.decide(WORKSPACE, approval.id, Approve(Acknowledgement(approval.args_sha256)), BOB)
     await reached.tool.wait()
     return reached.at - began
 

@@ -26,66 +26,66 @@ BOB = Reviewer("bob")
 async def opened(bench: Bench, folder: Path, *, recorded: bool = False) -> AsyncIterator[AppServices]:
     """Warmed up; with `recorded`, the bench writes down what is sent from here on."""
     with bench.database(folder) as database:
-        parts = build_services_from_store(SqlStore(database))
-        await parts.store.open()
+        app_services = build_services_from_store(SqlStore(database))
+        await app_services.store.open()
         try:
             if recorded and isinstance(bench, Postgres):
                 bench.record(database, folder)
-            await parts.store.secret_key("default")
-            await cycle(parts, "warm", [])
+            await app_services.store.secret_key("default")
+            await cycle(app_services, "warm", [])
             if recorded and isinstance(bench, Postgres):
                 bench.warmed_up()
             elif recorded:
                 bench.record(database, folder)
-            yield parts
+            yield app_services
         finally:
-            await parts.store.close()
+            await app_services.store.close()
 
 
-async def cycle(parts: AppServices, key: str, latencies: list[float]) -> None:
+async def cycle(app_services: AppServices, key: str, latencies: list[float]) -> None:
     call = propose("delete_file", {"path": "/srv/x/" + "a" * 120, "key": key}, "bench", key)
-    outcome = await parts.gate.check(call, SPEC)
+    outcome = await app_services.gate.check(call, SPEC)
     assert isinstance(outcome, Waiting)
     seen = Acknowledgement(digest(call.args))  # what the card of this call shows
     begun = time.perf_counter()
-    await parts.inbox.decide("default", outcome.approval_id, Approve(seen), BOB)
-    execution = await parts.gate.start("default", outcome.approval_id, "bench")
+    await app_services.inbox.decide("default", outcome.approval_id, Approve(seen), BOB)
+    execution = await app_services.gate.start("default", outcome.approval_id, "bench")
     latencies.append(time.perf_counter() - begun)  # the tool would run here
     payload = Payload(result=b'"ok"')
-    await parts.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=payload)
+    await app_services.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=payload)
 
 
-async def run_cycles(parts: AppServices, total: int, at_once: int, tag: str) -> tuple[float, list[float]]:
+async def run_cycles(app_services: AppServices, total: int, at_once: int, tag: str) -> tuple[float, list[float]]:
     """Cycles per second and the times from decision to tool."""
     latencies: list[float] = []
     numbers = iter(range(total))
 
     async def agent() -> None:
         for number in numbers:
-            await cycle(parts, f"{tag}{number}", latencies)
+            await cycle(app_services, f"{tag}{number}", latencies)
 
     begun = time.perf_counter()
     await asyncio.gather(*(agent() for _ in range(at_once)))
     return total / (time.perf_counter() - begun), latencies
 
 
-async def cycles_for(parts: AppServices, seconds: float, at_once: int, tag: str) -> int:
+async def cycles_for(app_services: AppServices, seconds: float, at_once: int, tag: str) -> int:
     """How many were done in the time."""
     numbers, begun = count(), time.perf_counter()
 
     async def agent() -> None:
         while time.perf_counter() - begun < seconds:
-            await cycle(parts, f"{tag}{next(numbers)}", [])
+            await cycle(app_services, f"{tag}{next(numbers)}", [])
 
     await asyncio.gather(*(agent() for _ in range(at_once)))
     return next(numbers)
 
 
-async def allowed_reads(parts: AppServices, reads: int) -> tuple[float, float]:
+async def allowed_reads(app_services: AppServices, reads: int) -> tuple[float, float]:
     """Seconds for one allowed read, all in, and those of the processor."""
     spec = ToolSpec("read_file", "read")
     begun, processor = time.perf_counter(), time.process_time()
     for number in range(reads):
         call = propose("read_file", {"path": "/srv/x/" + "a" * 120, "key": "k"}, "bench", f"read{number}")
-        assert isinstance(await parts.gate.check(call, spec), Proceed)
+        assert isinstance(await app_services.gate.check(call, spec), Proceed)
     return (time.perf_counter() - begun) / reads, (time.process_time() - processor) / reads

@@ -51,7 +51,7 @@ class Sqlite:
         self._before = folder / "before.db"
         self._sent: list[tuple[str, str, Sequence[Any]]] = []
         copy_database(database.path, self._before)
-        database.record(lambda connection: Recorder(connection, self._sent))
+        database.wrap_connection(lambda connection: Recorder(connection, self._sent))
 
     def replay(self) -> float:
         connection = sqlite3.connect(self._before, isolation_level=None)
@@ -107,21 +107,21 @@ class Postgres:
         self._sent: list[tuple[str, Sequence[Any]] | None] = []
         self._warm = 0
         recorder = PipeRecorder(self._sent)
-        database.record(recorder.around)
+        database.wrap_connection(recorder.around)
 
     def warmed_up(self) -> None:
         self._warm = len(self._sent)
 
     def replay(self) -> float:
         with self._fresh() as url:
-            link = PostgresConnection(url, WRITER_SETTINGS)
-            pipe = link.pipe()
-            pipe.ask(_NEVER_STALE)  # the recorded times are over
-            _play(pipe, self._sent[: self._warm])
+            connection = PostgresConnection(url, WRITER_SETTINGS)
+            pipeline = connection.get_pipeline()
+            pipeline.query(_NEVER_STALE)  # the recorded times are over
+            _play(pipeline, self._sent[: self._warm])
             begun = time.perf_counter()
-            _play(pipe, self._sent[self._warm :])
+            _play(pipeline, self._sent[self._warm :])
             spent = time.perf_counter() - begun
-            link.drop()
+            connection.close()
         return spent
 
     @contextmanager
@@ -140,8 +140,8 @@ class PipeRecorder:
         self._heard = 0
         self._pipe: Pipeline
 
-    def around(self, pipe: Pipeline) -> PipeRecorder:
-        self._pipe = pipe
+    def around(self, pipeline: Pipeline) -> PipeRecorder:
+        self._pipe = pipeline
         return self
 
     def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
@@ -158,15 +158,15 @@ class PipeRecorder:
         self._heard = len(self._sent)
 
     def abandon(self) -> None:
-        self._pipe.abandon()
+        self._pipe.discard()
 
 
-def _play(pipe: Pipeline, sent: Sequence[tuple[str, Sequence[Any]] | None]) -> None:
+def _play(pipeline: Pipeline, sent: Sequence[tuple[str, Sequence[Any]] | None]) -> None:
     for each in sent:
         if each is None:
-            pipe.sync()
+            pipeline.sync()
         else:
-            pipe.send(*each)
+            pipeline.send(*each)
 
 
 def copy_database(source: Path, target: Path) -> None:

@@ -84,34 +84,34 @@ def fill_postgres(url: str, count: int) -> None:
 
 
 async def measure(make: Callable[[], Database], fill: Callable[[], None], rounds: int) -> dict[str, float]:
-    parts = build_services_from_store(SqlStore(make()))
-    await parts.store.open()
-    await parts.store.secret_key("default")
-    await cycles.cycle(parts, "warm", [])
-    await parts.store.close()
+    app_services = build_services_from_store(SqlStore(make()))
+    await app_services.store.open()
+    await app_services.store.secret_key("default")
+    await cycles.cycle(app_services, "warm", [])
+    await app_services.store.close()
     fill()
-    parts = build_services_from_store(SqlStore(make()))
-    await parts.store.open()
+    app_services = build_services_from_store(SqlStore(make()))
+    await app_services.store.open()
     try:
-        await cycles.run_cycles(parts, 100, 1, "warm2")
-        alone = [await cycles.run_cycles(parts, 300, 1, f"a{n}") for n in range(rounds)]
-        many = [(await cycles.run_cycles(parts, 3_000, 256, f"b{n}"))[0] for n in range(rounds)]
+        await cycles.run_cycles(app_services, 100, 1, "warm2")
+        alone = [await cycles.run_cycles(app_services, 300, 1, f"a{n}") for n in range(rounds)]
+        many = [(await cycles.run_cycles(app_services, 3_000, 256, f"b{n}"))[0] for n in range(rounds)]
         return {
             "one_us": 1e6 / statistics.median(speed for speed, _ in alone),
             "many_us": 1e6 / statistics.median(many),
             "decide_ms": statistics.median(spent for _, latencies in alone for spent in latencies) * 1000,
-            "page_ms": await page(parts),
+            "page_ms": await page(app_services),
         }
     finally:
-        await parts.store.close()
+        await app_services.store.close()
 
 
-async def page(parts: AppServices) -> float:
+async def page(app_services: AppServices) -> float:
     """Milliseconds for the 50 most urgent of all that are pending."""
     spent = []
     for _ in range(50):
         begun = time.perf_counter()
-        found = await parts.store.list("default", ApprovalQuery(("pending",), limit=50))
+        found = await app_services.store.list("default", ApprovalQuery(("pending",), limit=50))
         spent.append(time.perf_counter() - begun)
         assert len(found.items) == 50
     return statistics.median(spent) * 1000

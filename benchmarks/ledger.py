@@ -96,7 +96,7 @@ async def _measured(path: Path) -> dict[str, float]:
         spent["rows"] = time.perf_counter() - begun
         spent |= await _exported(store, path.with_name("export.tsv"))
         verifier.finish(await store.head("default"))
-        assert not verifier.faults
+        assert not verifier.violations
         return spent
     finally:
         await store.close()
@@ -110,7 +110,7 @@ async def _exported(store: Store, path: Path) -> dict[str, float]:
     wrote = time.perf_counter()
     with path.open("rb") as file:
         report, _ = await verify_exports([ExportFile(path.name, file)], None, lambda signed: "")
-    assert not report.faults
+    assert not report.violations
     return {"export": wrote - begun, "verify the export": time.perf_counter() - wrote}
 
 

@@ -45,7 +45,7 @@ def judging(rules: int, condition: str = "", count: int = 20_000) -> float:
     spec = ToolSpec("fund_transfer", "write")
     calls = [propose("fund_transfer", {"amount": 5, "recipient": "a@b.example"}, "bench", str(n)) for n in range(count)]
     for call in calls:
-        call.value  # noqa: B018  the arguments are read once for each call, whoever looks at them
+        call.parsed_args  # noqa: B018  the arguments are read once for each call, whoever looks at them
     policy.judge(calls[0], spec)
     begun = time.perf_counter()
     for call in calls:

@@ -104,8 +104,8 @@ def take_floors(course: Course, floors: Rates, seconds: float) -> None:
 async def floor(bench: Bench, at_once: int, seconds: float) -> float:
     """Cycles per second of the statements that Interlock sends in that time, sent again without it."""
     with tempfile.TemporaryDirectory() as folder:
-        async with cycles.opened(bench, Path(folder), recorded=True) as parts:
-            count = await cycles.cycles_for(parts, seconds, at_once, "f")
+        async with cycles.opened(bench, Path(folder), recorded=True) as app_services:
+            count = await cycles.cycles_for(app_services, seconds, at_once, "f")
         return count / bench.replay()
 
 
@@ -124,8 +124,8 @@ def summary(who: Contestant) -> dict[str, Any]:
 def reads(bench: Bench, count: int) -> dict[str, float]:
     async def measure() -> tuple[float, float]:
         with tempfile.TemporaryDirectory() as folder:
-            async with cycles.opened(bench, Path(folder)) as parts:
-                return await cycles.allowed_reads(parts, count)
+            async with cycles.opened(bench, Path(folder)) as app_services:
+                return await cycles.allowed_reads(app_services, count)
 
     taken = [asyncio.run(measure()) for _ in range(5)]
     wall, processor = (statistics.median(each) * 1e6 for each in zip(*taken, strict=True))

@@ -34,23 +34,23 @@ def measure(writes: int = 300) -> list[float]:
 
 
 async def writes_beside(path: Path, writes: int) -> list[float]:
-    async with opened(path) as parts:
+    async with opened(path) as app_services:
         spent = []
         for number in range(writes):
             begun = time.perf_counter()
-            outcome = await parts.gate.check(propose("delete_file", {"path": "x"}, "beside", str(number)), SPEC)
+            outcome = await app_services.gate.check(propose("delete_file", {"path": "x"}, "beside", str(number)), SPEC)
             spent.append(time.perf_counter() - begun)
             assert isinstance(outcome, Waiting)
     return spent
 
 
 async def busy(path: Path) -> None:
-    async with opened(path) as parts:
+    async with opened(path) as app_services:
 
         async def agent(name: int) -> None:
             number = 0
             while True:
-                await cycle(parts, f"{name}.{number}", [])
+                await cycle(app_services, f"{name}.{number}", [])
                 number += 1
 
         agents = [asyncio.create_task(agent(name)) for name in range(AGENTS)]
@@ -60,13 +60,13 @@ async def busy(path: Path) -> None:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[AppServices]:
-    parts = build_services(f"sqlite:///{path}", wall_clock)
-    await parts.store.open()
+    app_services = build_services(f"sqlite:///{path}", wall_clock)
+    await app_services.store.open()
     try:
-        await parts.store.secret_key("default")
-        yield parts
+        await app_services.store.secret_key("default")
+        yield app_services
     finally:
-        await parts.store.close()
+        await app_services.store.close()
 
 
 if __name__ == "__main__":

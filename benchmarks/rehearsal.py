@@ -41,26 +41,26 @@ def measure(calls: int) -> Measured:
 
 
 async def _measured(calls: int, url: str) -> Measured:
-    parts = build_services(url)
-    await parts.store.open()
+    app_services = build_services(url)
+    await app_services.store.open()
     try:
-        parts.gate.policy = IN_FORCE
+        app_services.gate.policy = IN_FORCE
         begun = time.perf_counter()
-        await _fill(parts, calls)
+        await _fill(app_services, calls)
         filled = time.perf_counter() - begun
         begun = time.perf_counter()
-        found = await rehearse_store(parts.store, "default", (IN_FORCE, DRAFT), 0, KEEP, lambda *_: None)
+        found = await rehearse_store(app_services.store, "default", (IN_FORCE, DRAFT), 0, KEEP, lambda *_: None)
         whole = time.perf_counter() - begun
         assert found.report.calls == calls
-        return Measured(calls, found.report.turned, filled, whole, _judging(calls))
+        return Measured(calls, found.report.changed_verdicts, filled, whole, _judging(calls))
     finally:
-        await parts.store.close()
+        await app_services.store.close()
 
 
-async def _fill(parts: AppServices, calls: int) -> None:
+async def _fill(app_services: AppServices, calls: int) -> None:
     made = list(_calls(calls))
     for start in range(0, calls, AT_ONCE):
-        await asyncio.gather(*(parts.gate.check(call, spec) for call, spec in made[start : start + AT_ONCE]))
+        await asyncio.gather(*(app_services.gate.check(call, spec) for call, spec in made[start : start + AT_ONCE]))
 
 
 def _judging(calls: int) -> float:

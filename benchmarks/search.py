@@ -109,7 +109,7 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
     sentence = f"{tool} {args['amount']} {currency} for ticket T{number}"
     names = (f"run{chance.getrandbits(48):x}", "call", tool, "write", f"agent{chance.randrange(50)}", ())
     subject = Subject("default", *names, f"thread{number // 20}", asker, "medium", False, "0" * 64, "n", "p")
-    decided = None if status == "pending" else DecisionRecord("approve", decider, at, via="web")
+    decision_record = None if status == "pending" else DecisionRecord("approve", decider, at, via="web")
     approval = Approval(
         id=approval_id,
         subject=subject,
@@ -120,7 +120,7 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
         created_at=at,
         expires_at=at + 86_400_000,
         version=3,
-        decision=decided,
+        decision=decision_record,
     )
     payload = Payload(plain_json(args).encode(), None, sentence)
     words = search_document(Stored(approval, payload))
@@ -201,9 +201,9 @@ def _rest(count: int) -> Iterator[tuple[str, tuple[object, ...]]]:
 
 
 async def _migrated(url: str) -> None:
-    parts = build_services(url)
-    await parts.store.open()
-    await parts.store.close()
+    app_services = build_services(url)
+    await app_services.store.open()
+    await app_services.store.close()
 
 
 # The questions
@@ -241,31 +241,33 @@ def questions(count: int) -> dict[str, ApprovalQuery]:
 
 
 async def measured(url: str, count: int) -> dict[str, float | str]:
-    parts = build_services(url)
-    await parts.store.open()
+    app_services = build_services(url)
+    await app_services.store.open()
     try:
         figures: dict[str, float | str] = {"": "          ms (half of the runs)    worst    found"}
         for label, query in questions(count).items():
-            figures[label] = await timed(parts, query)
-        page = await parts.store.list("default", ApprovalQuery(tool="tool0"))
-        figures["a common tool, second page"] = await timed(parts, ApprovalQuery(tool="tool0", cursor=page.next or ""))
-        figures["µs to index a new approval"] = await indexing(parts) * 1e6
+            figures[label] = await timed(app_services, query)
+        page = await app_services.store.list("default", ApprovalQuery(tool="tool0"))
+        figures["a common tool, second page"] = await timed(
+            app_services, ApprovalQuery(tool="tool0", cursor=page.next or "")
+        )
+        figures["µs to index a new approval"] = await indexing(app_services) * 1e6
         return figures
     finally:
-        await parts.store.close()
+        await app_services.store.close()
 
 
-async def timed(parts: AppServices, query: ApprovalQuery) -> str:
+async def timed(app_services: AppServices, query: ApprovalQuery) -> str:
     spent = []
     for _ in range(RUNS):
         begun = time.perf_counter()
-        page = await parts.store.list("default", query)
+        page = await app_services.store.list("default", query)
         spent.append((time.perf_counter() - begun) * 1000)
     more = "+" if page.next else ""
     return f"{statistics.median(spent):>10.2f}{max(spent):>29.2f}{f'{len(page.items)}{more}':>9}"
 
 
-async def indexing(parts: AppServices) -> float:
+async def indexing(app_services: AppServices) -> float:
     """Seconds for one approval, beside the million that there are."""
     spec = ToolSpec("tool1", "write", describe="{note}")
     chance, words = random.Random(9), _vocabulary()
@@ -275,13 +277,13 @@ async def indexing(parts: AppServices) -> float:
             propose("tool1", {"note": note, "ticket": f"N{first + n}"}, "fresh", f"c{first + n}", requester="person1")
             for n, note in enumerate(notes)
         ]
-        outcomes = await asyncio.gather(*(parts.gate.check(call, spec) for call in calls))
+        outcomes = await asyncio.gather(*(app_services.gate.check(call, spec) for call in calls))
         assert all(isinstance(outcome, Waiting) for outcome in outcomes)
     begun = time.perf_counter()
-    while await parts.store.index():
+    while await app_services.store.update_search_index():
         pass
     spent = (time.perf_counter() - begun) / FRESH
-    assert len((await parts.store.list("default", ApprovalQuery(text=f"N{FRESH - 1}"))).items) == 1
+    assert len((await app_services.store.list("default", ApprovalQuery(text=f"N{FRESH - 1}"))).items) == 1
     return spent
 
 

@@ -68,7 +68,7 @@ class FromAfar:
         return await (await self._client()).check(call, spec)
 
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
-        return await (await self._client()).ask_as(call)
+        return await (await self._client()).ask_call(call)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         return await (await self._client()).wait(approval_id, 0)
@@ -104,5 +104,5 @@ class FromAfar:
     async def _client(self, lease: int = DEFAULT_LEASE) -> Client:
         await self._site.workspaces.refresh("default")
         client = Client(URL, self._key, lease_seconds=lease / 1000)
-        client._talk._http = self._http  # the routes of this process, instead of a socket
+        client._transport._http = self._http  # the routes of this process, instead of a socket
         return client

@@ -190,7 +190,11 @@ class Chat:
             runner,
         )
         return ThreadLoop(
-            parts, self.workspaces.doors, self.store.watch, self.dead.__contains__, lambda _, e: self.failures.append(e)
+            parts,
+            self.workspaces.services,
+            self.store.watch,
+            self.dead.__contains__,
+            lambda _, e: self.failures.append(e),
         )
 
     @property
@@ -206,7 +210,7 @@ class Chat:
     async def settle(self) -> None:
         """Until nothing is due, or all that is left waits for people or for the clock."""
         while await self.loop.sweep():
-            await self.loop.settled()
+            await self.loop.wait_idle()
 
     async def forward(self, milliseconds: int) -> None:
         self.clock.forward(milliseconds)
@@ -238,7 +242,7 @@ class Chat:
         return (await self.store.threads.get(thread.workspace, thread.id)).status
 
     async def lines(self, thread: Thread, *kinds: str) -> list[ThreadEntry]:
-        found = await self.store.threads.lines(thread.workspace, thread.id)
+        found = await self.store.threads.entries(thread.workspace, thread.id)
         return [line for line in found if not kinds or line.kind in kinds]
 
     async def ended(self, thread: Thread) -> Mapping[str, object]:
@@ -271,7 +275,7 @@ async def chatting(
         for user in PEOPLE:
             await store.put_user("default", user, "root")
         chat = Chat(store, clock, {"main": MAIN, **(agents or {})}, {"main": Script(*turns), **models})
-        chat.desk = await chat.workspaces.doors("default")
+        chat.desk = await chat.workspaces.services("default")
         yield chat
         assert chat.failures == []
     finally:

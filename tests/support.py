@@ -122,4 +122,4 @@ async def faults(parts: AppServices, workspace: str = "default") -> list[Violati
     async for chunk in parts.store.entries(workspace):
         verifier.feed(chunk)
     verifier.finish(await parts.store.head(workspace))
-    return verifier.faults
+    return verifier.violations

@@ -71,13 +71,13 @@ def sqlite_settings(database: SqliteDatabase) -> str:
         found.append(sqlite_durability(*(connection.execute(f"pragma {name}").fetchone()[0] for name in PRAGMAS)))
         return connection
 
-    database.record(look)
+    database.wrap_connection(look)
     return found[0]
 
 
 def postgres_settings(url: str) -> str:
     """Asked of a connection that is made as those that write are."""
-    link = PostgresConnection(url, WRITER_SETTINGS)
-    values = [link.get().execute(f"show {name}".encode()).fetchall()[0][0] for name in SETTINGS]
-    link.drop()
+    connection = PostgresConnection(url, WRITER_SETTINGS)
+    values = [connection.get_connection().execute(f"show {name}".encode()).fetchall()[0][0] for name in SETTINGS]
+    connection.close()
     return ", ".join(f"{name}={value}" for name, value in zip(SETTINGS, values, strict=True))

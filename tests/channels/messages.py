@@ -70,9 +70,9 @@ def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more:
         to=Recipient(),
         link=LINK,
         at=START,
-        topic=said,
+        approval_view=said,
         count=21 if bare else 0,
-        by="ada",
+        requested_by="ada",
     )
     return replace(made, **more)
 

@@ -30,7 +30,7 @@ class Office:
         self.workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
         log = JsonLogger(parts.clock, "problems", self.lines.append)
         self.reach = build_notification_service(settings, parts.store, self.workspaces, log)
-        self.courier = self.reach.courier()
+        self.courier = self.reach.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
@@ -38,7 +38,7 @@ class Office:
 
     async def stored(self) -> str:
         """Every delivery there is, as text."""
-        found = [await self.parts.store.deliveries.listed("default", status) for status in STATUSES]
+        found = [await self.parts.store.deliveries.list_deliveries("default", status) for status in STATUSES]
         return "\n".join(repr(delivery) for some in found for delivery in some)
 
     async def close(self) -> None:

@@ -154,8 +154,11 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
             )
             users[name] = slack.add_user(name, f"{name}@example.com")
         transport = httpx2.ASGITransport(app=build_app(site))
-        async with site.reach.open(), httpx2.AsyncClient(transport=transport, base_url=PUBLIC, timeout=None) as http:
-            scene = Scene(slack, parts, site, site.reach.courier(), http, clock, users)
+        async with (
+            site.notifications.open(),
+            httpx2.AsyncClient(transport=transport, base_url=PUBLIC, timeout=None) as http,
+        ):
+            scene = Scene(slack, parts, site, site.notifications.make_dispatcher(), http, clock, users)
             await scene.sweep()  # from here on people are told
             yield scene
 

@@ -43,7 +43,7 @@ class Mailing:
         self.reach: NotificationService = build_notification_service(
             given, parts.store, self.workspaces, JsonLogger(parts.clock, "none", self.lines.append)
         )
-        self.courier = self.reach.courier()
+        self.courier = self.reach.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
@@ -185,8 +185,8 @@ async def test_secrets_are_in_no_mail_log_or_row(mailing: Mailing) -> None:  # R
     await mailing.sweep()
     assert mailing.server.taken
     told = "".join(mail.raw.decode() + mail.text + mail.html for mail in mailing.server.taken) + "".join(mailing.lines)
-    rows = await mailing.parts.store.deliveries.listed("default", "sent")
-    told += repr([*rows, *await mailing.parts.store.deliveries.listed("default", "due")])
+    rows = await mailing.parts.store.deliveries.list_deliveries("default", "sent")
+    told += repr([*rows, *await mailing.parts.store.deliveries.list_deliveries("default", "due")])
     assert [secret for secret in (*planted, "hunter2", "smtp password") if secret in told] == []
 
 
@@ -260,7 +260,7 @@ async def test_a_mail_that_is_sent_again_is_the_same_mail(mailing: Mailing, cloc
 async def test_reminder_and_escalation_say_why(mailing: Mailing) -> None:  # R28
     await pending(mailing.parts)
     await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.listed("default", "due")
+    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
     message = await mailing.reach.compose(delivery)
     channel = mailing.reach.channel("mail")
     ref = await channel.send(replace(message, purpose="escalate"))
@@ -276,11 +276,11 @@ async def test_reminder_and_escalation_say_why(mailing: Mailing) -> None:  # R28
 async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: Mailing) -> None:  # R28
     approval_id = await pending(mailing.parts)
     await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.listed("default", "due")
+    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
     message = await mailing.reach.compose(delivery)
-    assert message.topic is not None
-    over = replace(message.topic, status="expired")
-    await mailing.reach.channel("mail").send(replace(message, purpose="expired", topic=over))
+    assert message.approval_view is not None
+    over = replace(message.approval_view, status="expired")
+    await mailing.reach.channel("mail").send(replace(message, purpose="expired", approval_view=over))
     [mail] = mailing.server.taken
     valid(mail)
     assert mail.parsed["Subject"] == "Nobody decided in time: Delete /tmp/x"
@@ -290,7 +290,7 @@ async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: 
 async def test_the_senders_name_may_be_in_any_language(parts: AppServices, server: MailServer) -> None:  # R25
     mailing = Mailing(parts, server, **{"from": "Prüfstelle <interlock@example.com>"})
     await mailing.people("ada")
-    await mailing.reach.test("default", "mail", "ada")
+    await mailing.reach.send_test("default", "mail", "ada")
     [mail] = server.taken
     valid(mail)
     assert (mail.parsed["From"], mail.sender) == ("Prüfstelle <interlock@example.com>", "interlock@example.com")
@@ -299,7 +299,7 @@ async def test_the_senders_name_may_be_in_any_language(parts: AppServices, serve
 async def test_a_change_that_asks_nothing_new_sends_no_mail(mailing: Mailing) -> None:  # R44
     await pending(mailing.parts)
     await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.listed("default", "due")
+    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
     message = await mailing.reach.compose(delivery)
     assert await mailing.reach.channel("mail").update(replace(message, purpose="changed"), "ref") == "ref"
     assert mailing.server.taken == []
@@ -317,9 +317,9 @@ async def test_many_at_once_become_one_mail(mailing: Mailing) -> None:  # R44
 
 
 async def test_a_test_goes_to_whoever_asks_and_is_new_each_time(mailing: Mailing, clock: Clock) -> None:  # R25
-    await mailing.reach.test("default", "mail", "ada")
+    await mailing.reach.send_test("default", "mail", "ada")
     clock.forward(1_000)
-    await mailing.reach.test("default", "mail", "ada")
+    await mailing.reach.send_test("default", "mail", "ada")
     one, two = mailing.server.to("ada@example.com")
     valid(one)
     assert one.parsed["Subject"] == "A test from Interlock, sent for ada"
@@ -337,7 +337,7 @@ async def test_a_list_gets_one_mail_whose_link_is_nobodys(parts: AppServices, se
     assert mail.parsed["Reply-To"] == "help@example.com"
     assert link_in(mail) == f"{PUBLIC}/a/{approval_id}"
     assert "This goes to a list" in mail.text
-    assert not mailing.reach.routes.means["mail"].personal
+    assert not mailing.reach.routes.capabilities["mail"].personal
 
 
 async def test_a_code_is_in_the_mail_and_not_in_its_subject(server: MailServer) -> None:  # R25

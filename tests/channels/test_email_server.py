@@ -57,7 +57,7 @@ async def test_a_wrong_password_parks_nothing_and_is_not_told(server: MailServer
     """It is wrong for every mail: all wait until somebody has put it right."""
     error = await failure(server.settings(password="a wrong one"))
     assert isinstance(error, DeliveryDelayed)
-    assert error.after == 60
+    assert error.retry_after == 60
     assert "Check both in the configuration" in error.message
     assert "a wrong one" not in error.message
 
@@ -171,7 +171,7 @@ def message(to: Recipient = ADA) -> Notification:
         to=to,
         link=f"{PUBLIC}/inbox",
         at=1_800_000_000_000,
-        by="ada",
+        requested_by="ada",
     )
 
 

@@ -40,7 +40,7 @@ FOUND = sorted(
     if (each.suffix == ".py" and each.stem != "__init__") or (each / "__init__.py").is_file()
 )
 WAKING = [
-    name for name in FOUND if load_channel_module(name).MEANS.wakes
+    name for name in FOUND if load_channel_module(name).MEANS.engine
 ]  # these tell programs, and have tests of their own
 TELLING = [name for name in FOUND if name not in WAKING]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -96,7 +96,7 @@ def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
 @pytest.mark.parametrize("waking", WAKING)
 def test_what_wakes_workflows_tells_people_nothing_and_is_explained(waking: str) -> None:  # R25
     module = load_channel_module(waking)
-    assert (module.MEANS.wakes, module.MEANS.priorities) == (waking, frozenset())
+    assert (module.MEANS.engine, module.MEANS.priorities) == (waking, frozenset())
     page = (DOCS / "engines" / f"{waking}.md").read_text()
     for text in (page, cast(ModuleType, module).__doc__ or ""):
         assert [name for name in module.SETTINGS if f"`{name}" not in text] == []
@@ -214,7 +214,7 @@ async def test_fifty_secrets_are_in_no_message_no_row_no_line_and_no_error(
     rows.append(await office.stored())
     stand.fail(True)
     with pytest.raises(DeliveryFailed) as caught:
-        await office.reach.test("default", "it", "ada")
+        await office.reach.send_test("default", "it", "ada")
     await office.close()
     heard = "\n".join(stand.said())
     assert "/tmp/x" in heard

@@ -183,7 +183,7 @@ async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_
     await office.sweep()
     assert (len(duty.incidents), duty.open, duty.receiver.refused) == (1, [], [])
     with pytest.raises(NotFound, match="Nothing is taken"):
-        office.reach.answering("pager")
+        office.reach.get_inbound_channel("pager")
     await office.close()
 
 

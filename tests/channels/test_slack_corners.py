@@ -30,7 +30,7 @@ async def scene(tmp_path: Path, clock: Clock) -> AsyncIterator[Scene]:
 async def test_an_answer_that_is_none_is_tried_again(scene: Scene) -> None:
     scene.slack.trouble = [Refused("a page of somebody in between", 202)]
     await scene.ask()
-    [due] = await scene.parts.store.deliveries.listed("default", "due")
+    [due] = await scene.parts.store.deliveries.list_deliveries("default", "due")
     assert due.error == "Slack answered something that is not an answer of its API."
 
 
@@ -99,7 +99,7 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
     said = await scene.submit(form, {"Reason": "no"})
     assert said["Reason"].startswith("This takes longer than Slack waits, and goes on.")
     scene.slack.slow.set()
-    await scene.site.reach.channels["slack"].close()
+    await scene.site.notifications.channels["slack"].close()
     assert await scene.decision(approval_id) == ("reject", "bob", "slack")
 
 
@@ -118,7 +118,7 @@ async def test_a_database_in_trouble_is_told_to_whoever_clicked(scene: Scene, mo
         raise StoreUnavailable("The database is away. Try again.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(InboundHandler, "topic", broken)
+        patched.setattr(InboundHandler, "get_approval_view", broken)
         assert await scene.submit(form, {"Reason": "no"}) == {"Reason": "The database is away. Try again."}
         await scene.click("bob", "approve")
     assert scene.whispered == ["The database is away. Try again."]
@@ -141,15 +141,15 @@ async def test_a_mistake_of_ours_does_not_end_the_connection(
     async with staged(File(tmp_path / "interlock.db"), clock, **with_socket()) as scene:
         stop, told = asyncio.Event(), asyncio.Event()
         asyncio.get_running_loop().set_exception_handler(lambda _, __: told.set())
-        channel: Any = scene.site.reach.channels["slack"]
-        listening = asyncio.create_task(channel.listen(InboundHandler(scene.site.reach, "slack"), stop))
+        channel: Any = scene.site.notifications.channels["slack"]
+        listening = asyncio.create_task(channel.listen(InboundHandler(scene.site.notifications, "slack"), stop))
         approval_id = await scene.ask()
 
         async def broken(*_: object) -> None:
             raise RuntimeError("a mistake")
 
         with monkeypatch.context() as patched:
-            patched.setattr(InboundHandler, "once", broken)
+            patched.setattr(InboundHandler, "run_once", broken)
             lost = asyncio.create_task(scene.slack.deliver(scene.slack.click(scene.users["bob"], "approve")))
             await asyncio.wait_for(told.wait(), 30)
         lost.cancel()
@@ -174,5 +174,5 @@ async def test_when_slack_takes_no_form_the_one_who_clicked_is_told(scene: Scene
 async def test_nothing_that_slack_says_is_repeated(scene: Scene) -> None:
     scene.slack.trouble = [Refused("xoxb-a-secret that Slack repeats")]
     await scene.ask()
-    [parked] = await scene.parts.store.deliveries.listed("default", "parked")
+    [parked] = await scene.parts.store.deliveries.list_deliveries("default", "parked")
     assert json.dumps(parked.error) == '"Slack refused it."'

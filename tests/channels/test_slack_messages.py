@@ -124,11 +124,11 @@ async def test_a_reminder_is_a_reply_that_all_see_and_the_message_stays_the_one(
     policy = "version: 1\nrules: [{name: two, tools: [pay_out], then: ask, quorum: 2, expires_in: 1h}]"
     await scene.parts.put_policy("default", policy, "ada", {})
     approval_id = await scene.ask()
-    [delivery] = await scene.parts.store.deliveries.listed("default", "sent")
+    [delivery] = await scene.parts.store.deliveries.list_deliveries("default", "sent")
     await approve(scene.parts, approval_id)
-    message = await scene.site.reach.compose(delivery)
+    message = await scene.site.notifications.compose(delivery)
     [posted] = scene.slack.shown
-    channel = scene.site.reach.channels["slack"]
+    channel = scene.site.notifications.channels["slack"]
     assert await channel.update(replace(message, purpose="remind"), delivery.ref) == delivery.ref
     first, reply = scene.slack.shown
     assert (reply["thread_ts"], reply["reply_broadcast"], reply["text"][:9]) == (posted["ts"], True, "Reminder:")
@@ -176,7 +176,7 @@ async def test_a_message_that_was_deleted_is_posted_again_while_it_waits(scene: 
 
 
 async def test_a_test_and_a_message_for_many_have_words_and_a_link(scene: Scene) -> None:
-    await scene.site.reach.test("default", "slack", "ada")
+    await scene.site.notifications.send_test("default", "slack", "ada")
     assert "A test from Interlock, sent for ada" in json.dumps(scene.slack.shown[0])
     for number in range(14):
         await pending(scene.parts, f"b{number}", args={"path": str(number)})
@@ -201,7 +201,7 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scene: Scene)
 async def test_what_will_never_work_says_what_to_do_in_slack(scene: Scene, code: str, said: str) -> None:
     scene.slack.trouble = [Refused(code)]
     await scene.ask()
-    [parked] = await scene.parts.store.deliveries.listed("default", "parked")
+    [parked] = await scene.parts.store.deliveries.list_deliveries("default", "parked")
     assert said in parked.error
     assert "xoxb" not in parked.error
 
@@ -219,7 +219,7 @@ async def test_what_may_work_later_is_sent_later(scene: Scene, trouble: Refused,
     scene.slack.trouble = [trouble]
     await scene.ask()
     assert scene.slack.shown == []
-    [due] = await scene.parts.store.deliveries.listed("default", "due")
+    [due] = await scene.parts.store.deliveries.list_deliveries("default", "due")
     assert due.due_at is not None
     assert due.due_at - scene.clock() >= after
     scene.clock.forward(MINUTE)
@@ -230,7 +230,7 @@ async def test_what_may_work_later_is_sent_later(scene: Scene, trouble: Refused,
 async def test_nobody_is_sent_elsewhere(scene: Scene) -> None:
     scene.slack.trouble = [Refused("moved", 302, Location="http://127.0.0.1:9/")]
     await scene.ask()
-    [parked] = await scene.parts.store.deliveries.listed("default", "parked")
+    [parked] = await scene.parts.store.deliveries.list_deliveries("default", "parked")
     assert "redirects are not followed" in parked.error
 
 
@@ -238,8 +238,8 @@ async def test_a_slack_that_is_away_is_tried_later(clock: Clock, scene: Scene) -
     settings = {"token": BOT, "url": "http://127.0.0.1:1/api/", "allow_private": True}
     channel = connect(ChannelContext("slack", settings))
     await scene.ask()
-    [delivery] = await scene.parts.store.deliveries.listed("default", "sent")
-    message = await scene.site.reach.compose(delivery)
+    [delivery] = await scene.parts.store.deliveries.list_deliveries("default", "sent")
+    message = await scene.site.notifications.compose(delivery)
     with pytest.raises(DeliveryDelayed, match="cannot be reached"):
         await channel.send(message)
     await channel.close()
@@ -248,7 +248,7 @@ async def test_a_slack_that_is_away_is_tried_later(clock: Clock, scene: Scene) -
 async def test_a_test_shows_that_an_app_token_is_wrong(tmp_path: Path, clock: Clock) -> None:
     async with staged(File(tmp_path / "b.db"), clock, app_token="xapp-wrong") as made:
         with pytest.raises(DeliveryRejected, match="app_token"):
-            await made.site.reach.test("default", "slack", "ada")
+            await made.site.notifications.send_test("default", "slack", "ada")
 
 
 async def test_what_came_of_it_is_said_in_the_same_message(scene: Scene) -> None:  # R25

@@ -170,7 +170,7 @@ async def test_a_slow_slack_is_answered_in_time_and_the_click_is_not_lost(
     answer = await scene.click("bob", "approve")
     assert (answer.status_code, await scene.status(approval_id)) == (200, "pending")
     scene.slack.slow.set()
-    await scene.site.reach.channels["slack"].close()  # waits for what is still being done
+    await scene.site.notifications.channels["slack"].close()  # waits for what is still being done
     assert await scene.decision(approval_id) == ("approve", "bob", "slack")
 
 

@@ -50,7 +50,7 @@ async def test_the_example_of_slack_s_documentation_holds(small: Scene) -> None:
     channel = connect(ChannelContext("slack", settings))
     small.clock.now = int(vector["timestamp"]) * 1000
     headers = {"x-slack-request-timestamp": vector["timestamp"], "x-slack-signature": vector["signature"]}
-    desk = InboundHandler(small.site.reach, "slack")
+    desk = InboundHandler(small.site.notifications, "slack")
     taken = await channel.answer(InboundRequest(headers, vector["body"].encode()), desk)
     assert taken.status == 400  # it is Slack's, and no click
     broken = await channel.answer(InboundRequest(headers, vector["body"].encode() + b"&"), desk)

@@ -20,9 +20,9 @@ from tests.support import Clock
 async def scene(place: Place, clock: Clock) -> AsyncIterator[Scene]:
     async with staged(place, clock, **with_socket()) as made:
         stop = asyncio.Event()
-        channel = made.site.reach.channels["slack"]
+        channel = made.site.notifications.channels["slack"]
         assert isinstance(channel, ListeningChannel)
-        listening = asyncio.create_task(channel.listen(InboundHandler(made.site.reach, "slack"), stop))
+        listening = asyncio.create_task(channel.listen(InboundHandler(made.site.notifications, "slack"), stop))
         await made.slack.until(lambda: made.slack.connections == 1)
         yield made
         stop.set()
@@ -96,8 +96,8 @@ async def test_what_opens_the_connection_is_in_no_log(scene: Scene, caplog: pyte
 
 async def test_without_an_app_token_there_is_nothing_to_listen_to(place: Place, clock: Clock) -> None:
     async with staged(place, clock) as made:
-        channel, stop = made.site.reach.channels["slack"], asyncio.Event()
+        channel, stop = made.site.notifications.channels["slack"], asyncio.Event()
         assert isinstance(channel, ListeningChannel)
         stop.set()
-        await channel.listen(InboundHandler(made.site.reach, "slack"), stop)
+        await channel.listen(InboundHandler(made.site.notifications, "slack"), stop)
         assert made.slack.connections == 0

@@ -194,7 +194,7 @@ async def test_the_courier_wakes_when_it_is_decided_and_tries_until_it_is_taken(
     reach = build_notification_service(
         settings, parts.store, workspaces, JsonLogger(parts.clock, "problems", lines.append)
     )
-    courier = reach.courier()
+    courier = reach.make_dispatcher()
     await workspaces.refresh("default")
     await courier.sweep()
     run = there.start("order-7", "Refund")

@@ -51,7 +51,7 @@ def test_the_vector_of_the_standard_is_signed_and_taken_as_the_standard_does() -
     signer = WebhookSigner([VECTOR["secret"]])
     headers = signer.headers(VECTOR["webhook-id"], VECTOR["body"], at)
     assert headers == {name: VECTOR[name] for name in headers}
-    assert signer.proven(headers, VECTOR["body"].encode(), at) == VECTOR["webhook-id"]
+    assert signer.verify(headers, VECTOR["body"].encode(), at) == VECTOR["webhook-id"]
 
 
 async def test_a_message_is_signed_with_every_secret_and_each_of_them_verifies_it(receiver: Receiver) -> None:  # R25
@@ -208,7 +208,7 @@ def test_a_list_of_secrets_is_one_to_five_texts(secrets: object) -> None:
 def test_it_is_tried_again_as_the_standard_says_and_then_parked() -> None:  # R25
     delivery, waited, now = make_test_delivery("default", "d", DeliveryTarget("hook"), "ada", START), [], START
     while delivery.status == "due":
-        delivery = mark_failed(delivery, "down", now, waits=webhook.RETRY_DELAYS)
+        delivery = mark_failed(delivery, "down", now, retry_delays=webhook.RETRY_DELAYS)
         waited += [(delivery.due_at - now) // 1000] if delivery.due_at is not None else []
         now = delivery.due_at or now
     assert (delivery.status, tuple(waited)) == ("parked", webhook.RETRY_DELAYS)
@@ -217,7 +217,7 @@ def test_it_is_tried_again_as_the_standard_says_and_then_parked() -> None:  # R2
 
 def test_what_the_other_side_asks_for_is_waited_for() -> None:  # R25
     delivery = make_test_delivery("default", "d", DeliveryTarget("hook"), "ada", START)
-    assert mark_failed(delivery, "slow down", START, after=120_000, waits=(5,)).due_at == START + 120_000
+    assert mark_failed(delivery, "slow down", START, retry_after=120_000, retry_delays=(5,)).due_at == START + 120_000
 
 
 BODY = b'{"approval_id":"1"}'
@@ -255,23 +255,23 @@ PROOF = SIGNED["webhook-signature"]
 )
 def test_no_mutation_of_a_signature_is_taken(mutation: Mapping[str, str]) -> None:  # R24 R47
     with pytest.raises(Unauthenticated):
-        SIGNER.proven({**SIGNED, **mutation}, BODY, START)
+        SIGNER.verify({**SIGNED, **mutation}, BODY, START)
 
 
 @pytest.mark.parametrize("body", [b"", BODY + b" ", b"\xff", BODY.replace(b"1", b"2")])
 def test_no_other_body_is_taken(body: bytes) -> None:  # R24 R47
     with pytest.raises(Unauthenticated):
-        SIGNER.proven(SIGNED, body, START)
+        SIGNER.verify(SIGNED, body, START)
 
 
 @pytest.mark.parametrize(("seconds", "taken"), [(-301, False), (-299, True), (0, True), (299, True), (301, False)])
 def test_a_signature_lives_for_five_minutes_both_ways(seconds: int, taken: bool) -> None:  # R24 R47
     now = START + seconds * 1000
     if taken:
-        assert SIGNER.proven(SIGNED, BODY, now) == "msg_1"
+        assert SIGNER.verify(SIGNED, BODY, now) == "msg_1"
     else:
         with pytest.raises(Unauthenticated):
-            SIGNER.proven(SIGNED, BODY, now)
+            SIGNER.verify(SIGNED, BODY, now)
 
 
 def test_the_borders_of_what_is_signed_cannot_be_moved() -> None:  # R47
@@ -284,4 +284,4 @@ def test_the_borders_of_what_is_signed_cannot_be_moved() -> None:  # R47
         "webhook-timestamp": "1800000000",
     }
     with pytest.raises(Unauthenticated):
-        SIGNER.proven(moved, b'{}"}}', START)
+        SIGNER.verify(moved, b'{}"}}', START)

@@ -198,7 +198,7 @@ async def test_the_same_person_through_the_webhook_and_the_page_has_one_vote(
 ) -> None:  # R48
     rule = 'version: 1\nrules: [{name: two, tools: ["*"], then: ask, quorum: 2}]'
     await site.workspaces.put_policy("default", rule, "ada")
-    waiting = await (await site.workspaces.doors("default")).gate.check(call(), WRITE)
+    waiting = await (await site.workspaces.services("default")).gate.check(call(), WRITE)
     assert isinstance(waiting, Waiting)
     body = await decision(parts, waiting.approval_id)
     first = await say(app, clock, body)

@@ -78,12 +78,12 @@ async def test_who_is_gone_is_told_nothing_until_somebody_says_so(
     await pending(parts, 2)
     clock.forward(MINUTE)
     await office.sweep()
-    assert [switch.channel for switch in await deliveries.switches()] == ["hook"]
+    assert [switch.channel for switch in await deliveries.disabled_channels()] == ["hook"]
     assert (len(receiver.heard), receiver.taken) == (1, [])
     assert "channel_off" in await kinds(parts)
-    [parked] = await deliveries.listed("default", "parked")
-    await deliveries.switch_on("default", "hook", "ada")
-    await deliveries.again("default", parked.id, "ada")
+    [parked] = await deliveries.list_deliveries("default", "parked")
+    await deliveries.enable_channel("default", "hook", "ada")
+    await deliveries.retry("default", parked.id, "ada")
     await office.sweep()
     assert len({heard.json["data"]["id"] for heard in receiver.taken}) == 2
 

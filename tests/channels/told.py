@@ -62,7 +62,7 @@ class Set:
             public_url="https://interlock.example",
         )
         self.workspaces = workspaces
-        self.courier: Dispatcher = self.reach.courier()
+        self.courier: Dispatcher = self.reach.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
@@ -71,7 +71,7 @@ class Set:
     def loud(self) -> list[tuple[str, str, str]]:
         """Channel, person or place, and why: of everything that disturbed somebody. Then it is forgotten."""
         found = [
-            (name, message.to.person or message.to.place, message.purpose)
+            (name, message.to.person or message.to.destination, message.purpose)
             for name, told in self.channels.items()
             for _, message, _ in told.heard
             if message.purpose not in ("changed", "ended")

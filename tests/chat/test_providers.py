@@ -91,7 +91,7 @@ async def test_text_comes_in_pieces_and_then_as_a_whole(stand_in: Models, opened
     assert len(pieces) > 5
     assert text == reply.text
     assert "small script" in text
-    assert reply.wishes == ()
+    assert reply.tool_requests == ()
     assert reply.tokens > 100
     assert stand_in.violations == []
 
@@ -114,23 +114,25 @@ async def test_instructions_and_tools_reach_the_model(stand_in: Models, opened: 
 async def test_one_call_and_its_result_make_a_turn(stand_in: Models, opened: Open) -> None:  # R3
     model, said = opened(), 'create an issue titled "Fix login"'
     _, first = await turn(model, asking(said))
-    (wish,) = first.wishes
+    (wish,) = first.tool_requests
     assert (wish.tool, json.loads(wish.args)) == (OFFER.name, {"title": "Fix login"})
     result = ToolResult(wish.id, wish.tool, {"identifier": "DEMO-9", "title": "Fix login"})
     text, second = await turn(model, asking(said, first, result))
     assert "identifier DEMO-9" in text
-    assert second.wishes == ()
+    assert second.tool_requests == ()
     assert stand_in.violations == []
 
 
 async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Models, opened: Open) -> None:  # R6
     model = opened()
     _, first = await turn(model, asking(THREE))
-    assert [json.loads(wish.args)["title"] for wish in first.wishes] == ["A", "B", "C"]
-    assert len({wish.id for wish in first.wishes}) == 3
+    assert [json.loads(wish.args)["title"] for wish in first.tool_requests] == ["A", "B", "C"]
+    assert len({wish.id for wish in first.tool_requests}) == 3
     declined = {"success": False, "cancelled": True, "declined": True, "status": "rejected", "reason": "Not now."}
     contents = [{"title": "A"}, declined, {"title": "C"}]
-    results = [ToolResult(wish.id, wish.tool, content) for wish, content in zip(first.wishes, contents, strict=True)]
+    results = [
+        ToolResult(wish.id, wish.tool, content) for wish, content in zip(first.tool_requests, contents, strict=True)
+    ]
     text, _ = await turn(model, asking(THREE, first, *results))
     assert text.index("title A") < text.index("declined") < text.index("title C")
     assert stand_in.violations == []
@@ -139,7 +141,7 @@ async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Mo
 async def test_what_was_said_during_a_turn_comes_behind_the_results(stand_in: Models, opened: Open) -> None:  # R55
     model, said = opened(), 'create an issue titled "A"'
     _, first = await turn(model, asking(said))
-    result = ToolResult(first.wishes[0].id, OFFER.name, {"title": "A"})
+    result = ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"})
     text, _ = await turn(model, asking(said, first, result, "Thanks", "And another thing"))
     assert "title A" in text
     assert stand_in.violations == []
@@ -150,7 +152,7 @@ async def test_signed_thoughts_go_back_to_their_own_provider_only(wire: str) -> 
         name = {"openai": "gpt-5.2", "openai-responses": "gpt-5.2", "anthropic": "claude-sonnet-5-5"}[wire]
         model, said = model_at(stand_in.url, wire, name), 'create an issue titled "A"'
         _, first = await turn(model, asking(said))
-        history = asking(said, first, ToolResult(first.wishes[0].id, OFFER.name, {"title": "A"}))
+        history = asking(said, first, ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"}))
         await turn(model, history)
         signed = "c2lnbmVk" in json.dumps(stand_in.bodies[-1])
         assert signed == (wire != "openai")  # Chat Completions has no thoughts
@@ -209,7 +211,7 @@ async def test_every_failure_says_what_to_do_and_whether_to_try_again(
 ) -> None:
     stand_in.faults.append(Fault(fault))
     failed = await failure(opened())
-    assert failed.again is again
+    assert failed.is_retryable is again
     assert words in failed.message
     assert ":scripted" in failed.message
     assert len(stand_in.turns) == 1, "the SDK must not try again by itself"
@@ -219,7 +221,7 @@ async def test_every_failure_says_what_to_do_and_whether_to_try_again(
 
 async def test_a_wrong_key_is_not_repeated_to_anybody(opened: Open) -> None:
     failed = await failure(opened(key="wrong"))
-    assert not failed.again
+    assert not failed.is_retryable
     assert "refused the key" in failed.message
     assert "wr***ng" not in failed.message
 
@@ -239,14 +241,14 @@ async def test_how_long_to_wait_is_handed_on(stand_in: Models, opened: Open) -> 
 async def test_silence_ends_a_turn_and_closes_the_connection(stand_in: Models, opened: Open, fault: str) -> None:
     stand_in.faults.append(Fault(fault))
     failed = await failure(opened(timeout=0.2))
-    assert failed.again
+    assert failed.is_retryable
     assert "in time" in failed.message
     await until(lambda: stand_in.turns[0].left)
 
 
 async def test_a_provider_that_cannot_be_reached_may_be_tried_again(wire: str) -> None:
     failed = await failure(model_at("http://127.0.0.1:1", wire))
-    assert failed.again
+    assert failed.is_retryable
     assert "connection" in failed.message
 
 
@@ -274,7 +276,7 @@ async def test_cancelling_closes_the_connection(stand_in: Models, opened: Open) 
 async def test_a_call_that_is_cut_short_is_never_handed_on(stand_in: Models, opened: Open) -> None:
     for fault in ("length", "none", "end", "cut"):
         stand_in.faults.append(Fault(fault))
-        assert (await failure(opened(), asking(THREE))).again
+        assert (await failure(opened(), asking(THREE))).is_retryable
 
 
 async def test_a_text_that_reached_the_limit_says_so(stand_in: Models, opened: Open) -> None:
@@ -288,12 +290,12 @@ async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(stand_in: 
     stand_in.faults.extend([Fault("same_ids"), Fault("same_ids")])
     model = opened()
     _, first = await turn(model, asking(THREE))
-    results = [ToolResult(wish.id, wish.tool, {}) for wish in first.wishes]
+    results = [ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests]
     history = (THREE, first, *results, THREE)
     _, second = await turn(model, asking(*history))
-    ids = [wish.id for wish in (*first.wishes, *second.wishes)]
+    ids = [wish.id for wish in (*first.tool_requests, *second.tool_requests)]
     assert len(set(ids)) == 6
-    await turn(model, asking(*history, second, *[ToolResult(wish.id, wish.tool, {}) for wish in second.wishes]))
+    await turn(model, asking(*history, second, *[ToolResult(wish.id, wish.tool, {}) for wish in second.tool_requests]))
     assert stand_in.violations == []
 
 
@@ -301,9 +303,9 @@ async def test_missing_ids_are_made_the_same_way_every_time(stand_in: Models) ->
     stand_in.faults.extend([Fault("no_ids"), Fault("no_ids")])
     model = model_at(stand_in.url, "openai")
     first, again = [(await turn(model, asking(THREE)))[1] for _ in range(2)]
-    assert [wish.id for wish in first.wishes] == [wish.id for wish in again.wishes]
-    assert len({wish.id for wish in first.wishes}) == 3
-    await turn(model, asking(THREE, first, *[ToolResult(wish.id, wish.tool, {}) for wish in first.wishes]))
+    assert [wish.id for wish in first.tool_requests] == [wish.id for wish in again.tool_requests]
+    assert len({wish.id for wish in first.tool_requests}) == 3
+    await turn(model, asking(THREE, first, *[ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests]))
     assert stand_in.violations == []
 
 
@@ -332,8 +334,8 @@ async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: M
 
     stand_in.brain = brain
     _, reply = await turn(opened(), Prompt("", (PromptUserMessage("Go"),), offers))
-    assert [wish.tool for wish in reply.wishes] == ["agent_front desk", "agent_front.desk"]
-    results = [ToolResult(wish.id, wish.tool, {}) for wish in reply.wishes]
+    assert [wish.tool for wish in reply.tool_requests] == ["agent_front desk", "agent_front.desk"]
+    results = [ToolResult(wish.id, wish.tool, {}) for wish in reply.tool_requests]
     await turn(opened(), Prompt("", (PromptUserMessage("Go"), reply, *results, PromptUserMessage("Well?")), offers))
     assert stand_in.violations == []
 
@@ -341,8 +343,10 @@ async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: M
 async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
     stand_in.brain = lambda _: ModelReply("", (ToolRequest("call_1", "functions.do it", "{}"),))
     _, reply = await turn(opened(), asking("Go"))
-    assert reply.wishes[0].tool == "functions.do it"
-    failed = ToolResult(reply.wishes[0].id, "functions.do it", {"success": False, "error": "There is no such tool."})
+    assert reply.tool_requests[0].tool == "functions.do it"
+    failed = ToolResult(
+        reply.tool_requests[0].id, "functions.do it", {"success": False, "error": "There is no such tool."}
+    )
     stand_in.brain = lambda _: ModelReply("I see.")
     for history in (reply, reply._replace(opaque="")):
         assert (await turn(opened(), asking("Go", history, failed)))[0] == "I see."
@@ -352,7 +356,7 @@ async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(sta
 async def test_a_history_without_a_result_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
     assert not (
         await failure(opened(), asking("Go", ModelReply("", (ToolRequest("call_1", OFFER.name, "{}"),)), "Well?"))
-    ).again
+    ).is_retryable
     assert "no result for call_1" in stand_in.violations[0]
 
 

@@ -54,7 +54,7 @@ async def with_password(parts: AppServices, name: str = "bob", role: str = "revi
 async def lets_in(accounts: Accounts, secret: str) -> bool:
     """Whether a key or a session's token counts."""
     try:
-        await (accounts.by_key if secret.startswith("ilk_") else accounts.by_session)(secret)
+        await (accounts.authenticate_key if secret.startswith("ilk_") else accounts.authenticate_session)(secret)
     except Unauthenticated:
         return False
     return True
@@ -67,7 +67,7 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: AppServices) -
     key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
-    who = await parts.accounts.by_key(secret)
+    who = await parts.accounts.authenticate_key(secret)
     assert who == Principal("default", "office", "agent", teams=frozenset(), via="key", credential=key.id, root=key.id)
     assert who.actor == "agent:office"
     revoked = await parts.accounts.revoke_key("default", key.id, "bob")
@@ -93,7 +93,7 @@ async def test_only_the_whole_key_counts(parts: AppServices) -> None:  # R48
         "\ud800",
     ):
         with pytest.raises(Unauthenticated):
-            await parts.accounts.by_key(wrong)
+            await parts.accounts.authenticate_key(wrong)
     assert await lets_in(parts.accounts, secret)
 
 
@@ -102,7 +102,7 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: App
     await accounts.add_user("default", "bob", "admin", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "ada", "admin", "ada")
     key, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    assert await accounts.by_key(secret) == Principal(
+    assert await accounts.authenticate_key(secret) == Principal(
         "default",
         "bob",
         "reviewer",
@@ -114,7 +114,7 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: App
         expires_at=key.expires_at,
     )
     await accounts.change_user("default", "bob", "ada", role="viewer", teams=frozenset({"ops"}))
-    who = await accounts.by_key(secret)
+    who = await accounts.authenticate_key(secret)
     assert (who.role, who.teams) == ("viewer", frozenset({"ops"}))
     with pytest.raises(InvalidRequest, match="bob is a viewer"):
         await accounts.create_key("default", "phone", "admin", "ada", "bob")
@@ -177,7 +177,7 @@ async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rot
         new.id: (10, 0),
         plain.id: (None, None),
     }
-    found = [await accounts.by_key(each) for each in (secret, other)]
+    found = [await accounts.authenticate_key(each) for each in (secret, other)]
     assert [(who.per_minute, who.pending) for who in found] == [(10, 0), (None, None)]
     made = [data.get("quotas") for kind in ("key_created", "key_rotated") for _, data, _ in await told(parts, kind)]
     assert made == [{"per_minute": 10, "pending": 0}, None, {"per_minute": 10, "pending": 0}]
@@ -192,7 +192,7 @@ async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rot
 async def test_a_key_ends_with_one_who_is_only_its_owner(parts: AppServices) -> None:  # R48
     await parts.accounts.add_user("default", "carol", "viewer", "ada")
     _, secret = await parts.accounts.create_key("default", "shop", "agent", "ada", "carol")
-    assert (await parts.accounts.by_key(secret)).name == "shop"
+    assert (await parts.accounts.authenticate_key(secret)).name == "shop"
     await parts.accounts.remove_user("default", "carol", "ada")
     assert not await lets_in(parts.accounts, secret)
 
@@ -204,13 +204,13 @@ async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: AppServices
     bound = KeyBindings(("office", "night shift"), ("mail_*", "pay"), "any")
     key, secret = await accounts.create_key("default", "mailer", "agent", "ada", "", bound)
     assert (await accounts.keys("default"))[0] == key
-    who = await accounts.by_key(secret)
-    assert (who.agents, who.tools, who.requester, who.on_behalf) == (bound.agents, bound.tools, "any", "")
+    who = await accounts.authenticate_key(secret)
+    assert (who.agents, who.tools, who.requester, who.on_behalf_of) == (bound.agents, bound.tools, "any", "")
     _, secret = await accounts.create_key("default", "shop", "agent", "ada", "", KeyBindings(requester="carol"))
-    who = await accounts.by_key(secret)
-    assert (who.requester, who.on_behalf) == ("carol", "carol")
+    who = await accounts.authenticate_key(secret)
+    assert (who.requester, who.on_behalf_of) == ("carol", "carol")
     _, secret = await accounts.create_key("default", "desk", "agent", "ada", "dave")
-    assert (await accounts.by_key(secret)).requester == "dave", "a user of an agent's key is its requester"
+    assert (await accounts.authenticate_key(secret)).requester == "dave", "a user of an agent's key is its requester"
     data = (await told(parts, "key_created"))[0][1]
     assert data["agents"] == ["office", "night shift"]
     assert (data["tools"], data["requester"]) == (["mail_*", "pay"], "any")
@@ -238,33 +238,33 @@ async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(
     accounts = parts.accounts
     _, laptop = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     _, office = await accounts.create_key("default", "office", "agent", "ada")
-    _, brief = await accounts.create_key("default", "brief", "agent", "ada", lasts=CACHE_TTL // 2)
+    _, brief = await accounts.create_key("default", "brief", "agent", "ada", lifetime=CACHE_TTL // 2)
     assert [await lets_in(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
     clock.forward(CACHE_TTL // 2)
     with pytest.raises(Unauthenticated, match=r"has expired\. Ask an admin for another: interlock keys"):
-        await accounts.by_key(brief)
+        await accounts.authenticate_key(brief)
     clock.forward(PERSONAL_KEY_LIFETIME - CACHE_TTL // 2 - 1)
     assert [await lets_in(accounts, each) for each in (laptop, office)] == [True, True]
     clock.forward(1)
     assert [await lets_in(accounts, each) for each in (laptop, office)] == [False, True]
-    _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=NEVER_EXPIRES)
+    _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lifetime=NEVER_EXPIRES)
     clock.forward(2 * PERSONAL_KEY_LIFETIME)
     assert await lets_in(accounts, lasting)
     for lasts in (0, -2):
         with pytest.raises(InvalidRequest, match="Say never"):
-            await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=lasts)
+            await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lifetime=lasts)
 
 
 async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts: AppServices, clock: Clock) -> None:
     accounts = parts.accounts
     await accounts.add_user("default", "bob", "reviewer", "ada")
     bound = KeyBindings(("office", "night shift"), ("mail_*",), "bob", 10, 0)
-    _, mailer = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
-    _, phone = await accounts.create_key("default", "phone", "viewer", "ada", "bob", lasts=HOUR)
+    _, mailer = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lifetime=HOUR)
+    _, phone = await accounts.create_key("default", "phone", "viewer", "ada", "bob", lifetime=HOUR)
     _, many = await accounts.create_key(
-        "default", "many", "agent", "ada", "", KeyBindings(("a" * 200,) * 9), lasts=HOUR
+        "default", "many", "agent", "ada", "", KeyBindings(("a" * 200,) * 9), lifetime=HOUR
     )
-    ended, revoked = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
+    ended, revoked = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lifetime=HOUR)
     await accounts.revoke_key("default", ended.id, "ada")
     clock.forward(HOUR)
     options = "--agent office --agent 'night shift' --tool 'mail_*' --requester bob --per-minute 10 --pending 0"
@@ -279,7 +279,7 @@ async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts:
 
 async def refusal(accounts: Accounts, secret: str) -> str:
     with pytest.raises(Unauthenticated) as refused:
-        await accounts.by_key(secret)
+        await accounts.authenticate_key(secret)
     return str(refused.value)
 
 
@@ -293,7 +293,7 @@ async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_th
     second, new = await accounts.rotate_key("default", first.id, "eve", overlap=HOUR)
     third, newest = await accounts.rotate_key("default", second.id, "eve", overlap=HOUR)
     assert [key.rotated_from for key in (first, second, third)] == ["", first.id, second.id]
-    found = [await accounts.by_key(secret) for secret in (old, new, newest)]
+    found = [await accounts.authenticate_key(secret) for secret in (old, new, newest)]
     assert {(who.name, who.agents, who.requester, who.root) for who in found} == {
         ("mailer", ("office",), "none", first.id)
     }
@@ -349,7 +349,7 @@ async def test_a_first_password_ends_no_key(parts: AppServices) -> None:
 
 async def test_the_record_says_by_what_and_from_where_an_account_was_changed(parts: AppServices) -> None:
     trace = {"via": "web", "credential": "session 0123", "address": "192.0.2.7"}
-    accounts = parts.accounts.traced(trace)
+    accounts = parts.accounts.with_trace(trace)
     await accounts.add_user("default", "bob", "reviewer", "ada")
     key, _ = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await accounts.revoke_key("default", key.id, "ada")
@@ -364,14 +364,14 @@ async def test_another_workspaces_keys_are_not_there(parts: AppServices) -> None
     with pytest.raises(NotFound):
         await parts.accounts.revoke_key("acme", key.id, "eve")
     assert await parts.accounts.keys("acme") == []
-    assert (await parts.accounts.by_key(secret)).workspace == "default"
+    assert (await parts.accounts.authenticate_key(secret)).workspace == "default"
 
 
 async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as here, opened(place, clock) as elsewhere:
         key, secret = await here.accounts.create_key("default", "office", "agent", "ada")
         assert await lets_in(here.accounts, secret)
-        await here.accounts.settle()
+        await here.accounts.drain()
         await elsewhere.accounts.revoke_key("default", key.id, "ada")
         assert await lets_in(here.accounts, secret), "no look at the database"
         clock.forward(CACHE_TTL)
@@ -394,8 +394,8 @@ async def test_when_a_key_was_used_is_noted_once_a_minute(parts: AppServices, cl
     assert (await parts.accounts.keys("default"))[0].used_at is None
 
     async def used() -> int | None:
-        await parts.accounts.by_key(secret)
-        await parts.accounts.settle()
+        await parts.accounts.authenticate_key(secret)
+        await parts.accounts.drain()
         return (await parts.accounts.keys("default"))[0].used_at
 
     assert await used() == START
@@ -417,11 +417,11 @@ async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: AppSer
 
     accounts = Accounts(cast(AccountStore, Counting()), clock)
     _, secret = await accounts.create_key("default", "office", "agent", "ada")
-    first, *others = [asyncio.create_task(accounts.by_key(secret)) for _ in range(50)]
+    first, *others = [asyncio.create_task(accounts.authenticate_key(secret)) for _ in range(50)]
     await asyncio.sleep(0)
     first.cancel()
     found = await asyncio.gather(*others)
-    await accounts.settle()
+    await accounts.drain()
     assert {each.name for each in found} == {"office"}
     assert looks == ["change", "key", "touch_key"]
 
@@ -429,7 +429,7 @@ async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: AppSer
 async def test_unknown_keys_take_no_memory(parts: AppServices) -> None:
     for number in range(50):
         assert not await lets_in(parts.accounts, f"ilk_{number:08d}_{'a' * 43}")
-    assert parts.accounts.remembered == 0
+    assert parts.accounts.cache_size == 0
 
 
 # People
@@ -567,7 +567,7 @@ async def test_a_session_lasts_until_it_is_ended(parts: AppServices, clock: Cloc
     await with_password(parts)
     who, token = await accounts.sign_in("default", "bob", PASSWORD)
     assert (who.name, who.role, who.teams, who.via) == ("bob", "reviewer", frozenset({"finance"}), "web")
-    assert await accounts.by_session(token) == who
+    assert await accounts.authenticate_session(token) == who
     _, other = await accounts.sign_in("default", "bob", PASSWORD)
     await accounts.sign_out(token)
     await accounts.sign_out(token)
@@ -642,7 +642,7 @@ async def test_a_person_has_a_bounded_number_of_sessions(parts: AppServices, clo
     accounts, tokens = parts.accounts, []
     for _ in range(MAX_SESSIONS + 2):
         clock.forward(1)
-        tokens.append((await accounts.with_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
+        tokens.append((await accounts.sign_in_by_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
     assert [await lets_in(accounts, token) for token in tokens[:3]] == [False, False, True]
     assert await accounts.sign_out_everywhere("default", "bob", "ada") == (MAX_SESSIONS, 0)
 
@@ -681,13 +681,13 @@ async def test_failures_are_recorded_once_a_second_for_a_name(parts: AppServices
     for name in ("bob", "bob", "nobody", "somebody", "a\u202eb"):
         with pytest.raises(Unauthenticated):
             await accounts.sign_in("default", name, "wrong password", "192.0.2.7")
-        await accounts.settle()
+        await accounts.drain()
     clock.forward(1_000)
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "bob", "wrong password")
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("acme", "bob", "wrong password")
-    await accounts.settle()
+    await accounts.drain()
     assert await told(parts, "sign_in_failed") == [
         (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "bob"}),
         (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "nobody"}),
@@ -704,14 +704,14 @@ async def test_a_link_makes_the_first_admin_and_is_spent(parts: AppServices) -> 
     accounts = parts.accounts
     token = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
     late = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
-    link = await accounts.link(token)
+    link = await accounts.inspect_link(token)
     assert (link.person, link.role, link.expires_at) == ("", "admin", START + HOUR)
     for name, password in (("ada", ""), ("", PASSWORD), ("interlock", PASSWORD), ("ada", "short")):
         with pytest.raises(InvalidRequest):
             await accounts.use_link(token, name, password)
     who, session = await accounts.use_link(token, "ada", PASSWORD)
     assert (who.name, who.role) == ("ada", "admin")
-    assert await accounts.by_session(session) == who
+    assert await accounts.authenticate_session(session) == who
     assert not await accounts.needs_first_admin("default")
     for spent in (token, late, "a" * 43, "", "\ud800"):
         with pytest.raises(Unauthenticated, match="was used"):
@@ -788,9 +788,9 @@ async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(par
 
 
 async def test_a_link_ends_with_its_time(parts: AppServices, clock: Clock) -> None:
-    token = await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
+    token = await parts.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
     clock.forward(1_000)
-    for attempt in (parts.accounts.link(token), parts.accounts.use_link(token, "eve", PASSWORD)):
+    for attempt in (parts.accounts.inspect_link(token), parts.accounts.use_link(token, "eve", PASSWORD)):
         with pytest.raises(Unauthenticated):
             await attempt
     with pytest.raises(NotFound):
@@ -807,24 +807,24 @@ async def test_a_link_ends_with_its_time(parts: AppServices, clock: Clock) -> No
 async def test_a_provider_vouches_for_somebody_by_their_subject(parts: AppServices) -> None:
     accounts, subject = parts.accounts, "https://id.example 42"
     with pytest.raises(Unauthenticated, match="Ask an admin"):
-        await accounts.with_subject("default", subject, "bob@example.com", "bob")
-    who, token = await accounts.with_subject("default", subject, "bob@example.com", "bob", "viewer")
+        await accounts.sign_in_by_subject("default", subject, "bob@example.com", "bob")
+    who, token = await accounts.sign_in_by_subject("default", subject, "bob@example.com", "bob", "viewer")
     assert (who.name, who.role) == ("bob", "viewer")
-    assert await accounts.by_session(token) == who
-    again, _ = await accounts.with_subject("default", subject, "new@example.com", "robert")
+    assert await accounts.authenticate_session(token) == who
+    again, _ = await accounts.sign_in_by_subject("default", subject, "new@example.com", "robert")
     assert again.name == "bob"
     with pytest.raises(Conflict):
-        await accounts.with_subject("default", "https://id.example 43", "", "bob", "admin")
+        await accounts.sign_in_by_subject("default", "https://id.example 43", "", "bob", "admin")
     with pytest.raises(InvalidRequest):
-        await accounts.with_subject("default", "", "", "bob", "admin")
+        await accounts.sign_in_by_subject("default", "", "", "bob", "admin")
     await accounts.remove_user("default", "bob", "ada")
     with pytest.raises(Unauthenticated, match="were removed"):
-        await accounts.with_subject("default", subject, "bob@example.com", "bob", "viewer")
+        await accounts.sign_in_by_subject("default", subject, "bob@example.com", "bob", "viewer")
     with pytest.raises(Conflict):
-        await accounts.with_subject("default", "https://id.example 44", "", "bob", "viewer")
+        await accounts.sign_in_by_subject("default", "https://id.example 44", "", "bob", "viewer")
     await accounts.add_user("default", "bob", "viewer", "ada")
     with pytest.raises(Conflict):
-        await accounts.with_subject("default", subject, "", "bob", "viewer")
+        await accounts.sign_in_by_subject("default", subject, "", "bob", "viewer")
     assert [event[1] for event in await told(parts, "signed_in")] == [{"via": "oidc"}] * 2
 
 
@@ -833,11 +833,11 @@ async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: Ap
     await accounts.add_user("default", "bob", "reviewer", "ada", email="Bob@Example.com")
     for name in ("carol", "dave"):
         await accounts.add_user("default", name, "viewer", "ada", email="both@example.com")
-    who, _ = await accounts.with_subject("default", "https://id.example 1", "bob@example.com", "b")
+    who, _ = await accounts.sign_in_by_subject("default", "https://id.example 1", "bob@example.com", "b")
     assert (who.name, who.role) == ("bob", "reviewer")
     for subject, email in (("2", "bob@example.com"), ("3", "both@example.com"), ("4", "")):
         with pytest.raises(Unauthenticated):
-            await accounts.with_subject("default", f"https://id.example {subject}", email, "eve")
+            await accounts.sign_in_by_subject("default", f"https://id.example {subject}", email, "eve")
 
 
 # Time, and what is kept
@@ -861,7 +861,7 @@ async def test_what_has_ended_is_swept(parts: AppServices, place: Place, clock: 
 
 async def test_the_worker_sweeps_once_a_minute(parts: AppServices, place: Place, clock: Clock) -> None:
     await parts.worker.sweep()
-    await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
+    await parts.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
     for forward, left in ((CLEANUP_INTERVAL - 1, 1), (1, 0)):
         clock.forward(forward)
         await parts.worker.sweep()
@@ -891,7 +891,7 @@ async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: AppSe
     await accounts.create_key("default", "harriet-vane's laptop", "viewer", "ada", "harriet")
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "harriet", "wrong password", "192.0.2.7")
-    await accounts.settle()
+    await accounts.drain()
     await accounts.set_away("default", "ada", START + HOUR, People(frozenset({"harriet"})), "ada")
     await accounts.remove_user("default", "harriet", "ada")
     erased = [lot async for lot in parts.inbox.erase("default", Erasure("person", "harriet"), ADA)]
@@ -906,9 +906,9 @@ async def test_failed_sign_ins_are_forgotten_by_age(parts: AppServices, place: P
     await with_password(parts)
     with pytest.raises(Unauthenticated):
         await parts.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
-    await parts.accounts.settle()
+    await parts.accounts.drain()
     clock.forward(2 * HOUR)
-    while await parts.store.forget(HOUR):
+    while await parts.store.apply_retention(HOUR):
         pass
     assert (await told(parts, "sign_in_failed"))[0] == (SYSTEM_ACTOR, {}, None)
     assert await faults(parts) == []

@@ -246,7 +246,7 @@ def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(place:
         with pytest.raises(Misconfigured, match="switches go by name"):
             parent.agent("clerk").agent("mailer", {"send": False})
         back = parent.agent("clerk").agent("mailer")
-        assert isinstance(lock.bridge.run(lock.check(back.call("send", {"to": "bob"}, "run", "1"), SEND)), Waiting)
+        assert isinstance(lock.loop_thread.run(lock.check(back.call("send", {"to": "bob"}, "run", "1"), SEND)), Waiting)
 
 
 def test_two_agents_in_one_conversation_do_not_share_what_is_approved(  # R13, R47
@@ -255,10 +255,10 @@ def test_two_agents_in_one_conversation_do_not_share_what_is_approved(  # R13, R
     lock = make()
     lock.open()
     mailer, clerk = lock.agent("mailer"), lock.agent("clerk")
-    asked = lock.bridge.run(lock.check(mailer.call("send", {"to": "bob"}, "run", "call_1"), SEND))
+    asked = lock.loop_thread.run(lock.check(mailer.call("send", {"to": "bob"}, "run", "call_1"), SEND))
     assert isinstance(asked, Waiting)
     with pytest.raises(CallMismatch, match="another agent"):
-        lock.bridge.run(lock.check(clerk.call("send", {"to": "bob"}, "run", "call_1"), SEND))
+        lock.loop_thread.run(lock.check(clerk.call("send", {"to": "bob"}, "run", "call_1"), SEND))
 
 
 def test_a_server_keeps_its_switches_to_itself(place: Place) -> None:  # R9

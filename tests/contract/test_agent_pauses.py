@@ -161,9 +161,9 @@ async def test_a_long_resume_keeps_its_run(make: Callable[..., Agent]) -> None: 
 
 def test_synchronous_code_pauses_and_ends_pauses_too(agent: Agent) -> None:  # R9
     pause = agent.pause_sync("run", b"state")
-    assert agent.lock.bridge.run(agent.paused())[0].fence == pause.fence
+    assert agent.lock.loop_thread.run(agent.paused())[0].fence == pause.fence
     agent.resumed_sync(pause)
-    assert list(agent.lock.bridge.run(agent.paused())) == []
+    assert list(agent.lock.loop_thread.run(agent.paused())) == []
 
 
 @pytest.mark.parametrize("run_id", ["", "x" * 2_001, "a\x00b", "\ud800", None])

@@ -74,10 +74,10 @@ class Office:
 
     async def settle(self) -> None:
         while await self.loop.sweep():
-            await self.loop.settled()
+            await self.loop.wait_idle()
 
     async def doors(self) -> WorkspaceServices:
-        return await self.workspaces.doors("default")
+        return await self.workspaces.services("default")
 
     async def put(self, name: str, **body: Any) -> None:
         await self.workspaces.put_agent("default", name, json.dumps(body), "ada")
@@ -94,7 +94,7 @@ class Office:
         await self.settle()
 
     async def lines(self, thread_id: str, kind: str) -> list[Mapping[str, Any]]:
-        return [line.body for line in await self.parts.store.threads.lines("default", thread_id) if line.kind == kind]
+        return [line.body for line in await self.parts.store.threads.entries("default", thread_id) if line.kind == kind]
 
     async def result(self, thread_id: str) -> Any:
         return (await self.lines(thread_id, "resulted"))[-1]["result"]
@@ -131,7 +131,7 @@ def office(parts: AppServices) -> MakeOffice:
         def failed(event: str, error: BaseException, **_: object) -> None:
             raise AssertionError(event) from error
 
-        loop = ThreadLoop(turn, workspaces.doors, store.watch, is_dead, failed)
+        loop = ThreadLoop(turn, workspaces.services, store.watch, is_dead, failed)
         return Office(parts, loop, workspaces, Threads(store.threads, known, store.clock), prompts)
 
     return make

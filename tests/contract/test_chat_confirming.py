@@ -182,7 +182,7 @@ async def test_a_yes_before_the_question_was_told_is_not_an_answer_to_it(place: 
         await _until_confirming(chat, thread)
         await chat.threads.say(chat.desk, ANN, "yes", thread.id)
         chat.effects.hold.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
         await chat.settle()
         assert chat.effects.of("t_wipe") == []
         assert asks_again(chat.model.told["c2"])
@@ -192,7 +192,7 @@ async def test_a_yes_before_the_question_was_told_is_not_an_answer_to_it(place: 
 async def test_the_question_of_a_turn_that_broke_off_is_closed(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, calls(wipe())) as chat:
         await chat.threads.say(chat.desk, ANN, "Delete About", agent="main")
-        chat.model.turns += [ModelFailed("Wrong key.", again=False)]
+        chat.model.turns += [ModelFailed("Wrong key.", is_retryable=False)]
         await chat.settle()
         (thread,) = (await chat.threads.list(ANN)).items
         assert (await chat.ended(thread))["status"] == "error"
@@ -309,11 +309,11 @@ async def test_a_yes_that_was_being_used_when_the_process_died_is_not_asked_for_
         await chat.threads.say(chat.desk, ANN, "Are you there?", thread.id)
         second = chat.another("second")
         await second.sweep()
-        await second.settled()
+        await second.wait_idle()
         assert chat.model.told["c2"]["status"] == "unknown"
         assert (await chat.store.threads.get("default", thread.id)).confirmation is None
         chat.effects.hold.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
 
 
 # R19, R41
@@ -343,7 +343,7 @@ async def test_a_yes_through_an_interface_that_shows_no_question_is_none(place: 
         thread = await open_question(chat)
         chat.model.turns = [calls(sure())]
         said = UserMessage("ok", thread.id, via="ai_sdk")
-        await chat.threads.say_once(chat.desk, ANN, said, idempotency_slot(ANN, "m1"), "")
+        await chat.threads.say_idempotent(chat.desk, ANN, said, idempotency_slot(ANN, "m1"), "")
         await chat.settle()
         (card,) = await chat.cards(thread)
         assert (chat.effects.done, card.subject.tool) == ([], "t_wipe")

@@ -101,12 +101,12 @@ async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
     """The first process lives as long as it may, and the second goes on after it; meanwhile people decide."""
     await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_put], then: allow}\n")
     first = Chat(Mortal(chat.store, life), clock, AGENTS, chat.models, chat.effects)  # type: ignore[arg-type]
-    first.desk = await first.workspaces.doors("default")
+    first.desk = await first.workspaces.services("default")
     chat.loop = chat.another("second")
 
     async def settle() -> None:
         while not life.over and await first.loop.sweep():
-            await first.loop.settled()
+            await first.loop.wait_idle()
         if life.over:
             chat.dead.add("first")
             await chat.settle()

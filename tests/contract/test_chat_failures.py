@@ -18,7 +18,7 @@ from tests.places import Place
 from tests.support import Clock
 
 SEND = calls(wish("c1", "t_send", to="bob"))
-OVERLOADED = ModelFailed("The model is overloaded.", again=True)
+OVERLOADED = ModelFailed("The model is overloaded.", is_retryable=True)
 
 
 # Models that fail
@@ -68,7 +68,7 @@ async def test_a_model_that_comes_back_in_time_leaves_no_error(place: Place, clo
 
 
 async def test_what_another_try_cannot_mend_is_an_error_at_once(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, ModelFailed("The key is wrong.", again=False)) as chat:
+    async with chatting(place, clock, ModelFailed("The key is wrong.", is_retryable=False)) as chat:
         thread = await chat.say("Hi")
         assert (await chat.ended(thread))["reason"] == "The key is wrong."
 
@@ -154,13 +154,13 @@ async def test_the_loop_takes_up_what_comes_and_stops_when_it_is_told(place: Pla
 # R32
 async def test_a_loop_that_is_told_to_end_before_its_threads_began_ends(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, ModelReply("Hello.")) as chat:
-        await chat.threads.say(await chat.workspaces.doors("default"), ANN, "Hello", agent="main")
+        await chat.threads.say(await chat.workspaces.services("default"), ANN, "Hello", agent="main")
         others = asyncio.all_tasks()
         assert await chat.loop.sweep() == 1
         for task in asyncio.all_tasks() - others:
             task.cancel()
         async with asyncio.timeout(PATIENCE):
-            await chat.loop.settled()
+            await chat.loop.wait_idle()
 
 
 # R32, R46
@@ -168,7 +168,7 @@ async def test_what_a_tool_gave_is_told_to_a_database_that_was_away(place: Place
     async with chatting(place, clock, SEND, ModelReply("Sent.")) as chat:
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
-        gate = (await chat.workspaces.doors("default")).gate
+        gate = (await chat.workspaces.services("default")).gate
         finish, failures = gate.finish, [StoreUnavailable("Away."), StoreUnavailable("Away.")]
 
         async def away(*values: Any, **named: Any) -> Approval:

@@ -25,7 +25,7 @@ def one_result_each(prompt: Prompt) -> None:
             assert message.call_id == due.pop(0)
         else:
             assert due == []
-            due = [each.id for each in message.wishes] if isinstance(message, ModelReply) else []
+            due = [each.id for each in message.tool_requests] if isinstance(message, ModelReply) else []
     assert due == []
 
 
@@ -262,7 +262,7 @@ async def test_a_slow_tool_that_is_free_does_not_hold_up_one_that_was_decided(pl
         await until(lambda: chat.effects.of("t_send"))
         assert chat.effects.of("t_slow") == []
         chat.effects.hold.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
         assert list(chat.model.told) == ["c1", "c2"]
         assert (await chat.ended(thread))["status"] == "done"
 
@@ -303,11 +303,11 @@ async def test_a_call_whose_process_died_in_the_middle_is_unknown_and_not_repeat
         chat.dead.add("first")
         second = chat.another("second")
         await second.sweep()
-        await second.settled()
+        await second.wait_idle()
         assert (chat.model.told["c1"]["status"], chat.effects.done) == ("unknown", [])
         assert (await chat.ended(thread))["status"] == "done"
         chat.effects.hold.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
         assert len(chat.model.prompts) == 2
 
 

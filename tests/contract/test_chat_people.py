@@ -56,7 +56,7 @@ async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_l
         thread = await chat.say("Send it")
         (card,) = await chat.cards(thread)
         once = (UserMessage("Once more", thread.id), Answers("default", "ann", "key"), "digest")
-        await chat.threads.say_once(chat.desk, ANN, *once)
+        await chat.threads.say_idempotent(chat.desk, ANN, *once)
         stored = await chat.store.get("default", card.id)
         assert (stored.approval.status, stored.approval.decision and stored.approval.decision.by) == (
             "cancelled",
@@ -64,7 +64,7 @@ async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_l
         )
         await chat.settle()
         (following,) = await chat.cards(thread)
-        await chat.threads.say_once(chat.desk, ANN, *once)
+        await chat.threads.say_idempotent(chat.desk, ANN, *once)
         assert [each.id for each in await chat.cards(thread)] == [following.id]
 
 
@@ -78,15 +78,17 @@ async def test_a_thread_that_a_client_names_is_one_thread_and_each_person_has_th
             UserMessage("Hello", name="chat-2"),
         ]
         for number, each in enumerate(said):
-            await chat.threads.say_once(chat.desk, ANN, each, Answers("default", "ann", f"key {number}"), "digest")
+            await chat.threads.say_idempotent(
+                chat.desk, ANN, each, Answers("default", "ann", f"key {number}"), "digest"
+            )
             await chat.settle()
-        first, second = (chat.threads.id_of(ANN, name) for name in ("chat-1", "chat-2"))
+        first, second = (chat.threads.named_thread_id(ANN, name) for name in ("chat-1", "chat-2"))
         lines = [line.body["text"] for line in (await chat.threads.show(ANN, first))[1] if line.kind == "said"]
         assert lines == ["Hello", "And now?"]
-        assert (await chat.threads.see(ANN, second)).title == "Hello"
-        assert chat.threads.id_of(BEN, "chat-1") != first
+        assert (await chat.threads.get(ANN, second)).title == "Hello"
+        assert chat.threads.named_thread_id(BEN, "chat-1") != first
         with pytest.raises(NotFound):
-            await chat.threads.see(BEN, first)
+            await chat.threads.get(BEN, first)
 
 
 # R3, R55
@@ -161,7 +163,7 @@ async def test_what_has_started_is_waited_for_when_the_person_stops(place: Place
         await chat.effects.begun.wait()
         await chat.threads.stop(chat.desk, ANN, thread.id)
         chat.effects.hold.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
         await chat.settle()
         (result,) = await chat.lines(thread, "resulted")
         assert (result.body["status"], result.body["result"]) == ("succeeded", "at last")
@@ -175,7 +177,7 @@ async def test_stopping_breaks_off_what_only_reads(place: Place, clock: Clock) -
         await chat.effects.begun.wait()
         await chat.threads.stop(chat.desk, ANN, thread.id)
         async with asyncio.timeout(PATIENCE):
-            await chat.loop.settled()
+            await chat.loop.wait_idle()
         await chat.settle()
         assert ((await chat.ended(thread))["status"], chat.effects.done) == ("stopped", [])
 
@@ -188,7 +190,7 @@ async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock
         await hanging.speaking.wait()
         await chat.threads.stop(chat.desk, ANN, thread.id)
         async with asyncio.timeout(PATIENCE):
-            await chat.loop.settled()
+            await chat.loop.wait_idle()
         await chat.settle()
         assert hanging.cancelled
         assert (await chat.ended(thread))["status"] == "stopped"
@@ -206,7 +208,7 @@ async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(
         await hanging.speaking.wait()
         await chat.threads.say(chat.desk, ANN, "No, do not", thread.id)
         hanging.go.set()
-        await chat.loop.settled()
+        await chat.loop.wait_idle()
         await chat.settle()
         assert (chat.effects.done, await chat.cards(thread)) == ([], [])
         assert [told["status"] for told in hanging.told.values()] == ["cancelled", "cancelled"]
@@ -241,7 +243,7 @@ async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (ModelFailed("Overloaded.", again=True), "could not answer"),
+        (ModelFailed("Overloaded.", is_retryable=True), "could not answer"),
         (ModelReply(""), "nothing to say"),
         (ModelReply(" \n "), "nothing to say"),
         (ModelReply("a\x00b"), "a\ufffdb"),

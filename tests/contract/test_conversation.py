@@ -70,14 +70,14 @@ async def test_every_refused_attempt_leaves_a_trace(parts: AppServices) -> None:
 
 async def test_a_waiting_agent_is_woken_by_a_question(parts: AppServices) -> None:  # R55
     approval_id = await pending(parts)
-    waiter = asyncio.create_task(parts.gate.wait("default", approval_id, heard=0))
+    waiter = asyncio.create_task(parts.gate.wait("default", approval_id, last_seen_question=0))
     deaf = asyncio.create_task(parts.gate.wait("default", approval_id))
     await asyncio.sleep(0)
     await parts.inbox.ask("default", approval_id, "Why?", BOB)
     outcome = await waiter
     assert isinstance(outcome, Waiting)
     assert outcome.questions == (1,)
-    knows = asyncio.create_task(parts.gate.wait("default", approval_id, heard=1))
+    knows = asyncio.create_task(parts.gate.wait("default", approval_id, last_seen_question=1))
     await parts.gate.answer("default", approval_id, 1, "Because.", "helper")
     await approve(parts, approval_id)
     assert isinstance(await deaf, Proceed)
@@ -119,9 +119,9 @@ async def test_a_stand_in_decides_while_somebody_is_away(place: Place, clock: Cl
             await parts.store.put_user("default", user, "ada")
         approval_id = await pending(parts)
         zoe = await parts.inbox.reviewer("default", "zoe", "test")
-        assert [each.by for each in zoe.covers] == ["bob"]
-        assert await parts.inbox.covers("default", "max", frozenset({"night"})) == zoe.covers
-        assert await parts.inbox.covers("default", "bob", frozenset({"night"})) == ()
+        assert [each.by for each in zoe.delegations_to_me] == ["bob"]
+        assert await parts.inbox.find_delegations("default", "max", frozenset({"night"})) == zoe.delegations_to_me
+        assert await parts.inbox.find_delegations("default", "bob", frozenset({"night"})) == ()
         assert await approve(parts, approval_id, zoe) == "pending"
         assert await approve(parts, approval_id, BOB) == "pending"  # the seat is taken
         assert await approve(parts, approval_id, EVE) == "approved"
@@ -129,7 +129,7 @@ async def test_a_stand_in_decides_while_somebody_is_away(place: Place, clock: Cl
         assert [(vote.by, vote.seat) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
         clock.forward(1_000)
         back = await parts.inbox.reviewer("default", "zoe", "test")
-        assert back.covers == ()
+        assert back.delegations_to_me == ()
         other = await pending(parts, 2)
         with pytest.raises(Forbidden):
             await approve(parts, other, back)

@@ -34,8 +34,8 @@ async def test_a_call_is_told_once_and_changed_when_it_is_decided(room: Set, par
     assert (await room.sweep(), await room.sweep()) == (1, 0)
     [(verb, message, _)] = room.channels["room"].heard
     assert (verb, message.purpose, message.link) == ("send", "ask", f"https://interlock.example/a/{approval_id}")
-    assert message.topic is not None
-    assert message.topic.card.sentence == "Delete /tmp/x"
+    assert message.approval_view is not None
+    assert message.approval_view.card.sentence == "Delete /tmp/x"
     await approve(parts, approval_id)
     await room.sweep()
     assert room.channels["room"].said == [("send", "ask"), ("update", "ended")]
@@ -69,8 +69,8 @@ async def test_a_channel_that_is_down_is_tried_again_and_delays_no_other(parts: 
     for _ in range(4):
         clock.forward(MINUTE)
         await both.sweep()
-    [due] = await parts.store.deliveries.listed("default", "due")
-    assert (due.way.channel, due.error, due.attempts) == ("room", "It is down.", 5)
+    [due] = await parts.store.deliveries.list_deliveries("default", "due")
+    assert (due.target.channel, due.error, due.attempts) == ("room", "It is down.", 5)
     both.channels["room"].trouble = None
     clock.forward(MINUTE - 1)
     await both.sweep()
@@ -84,12 +84,12 @@ async def test_what_will_never_be_taken_is_parked_and_can_be_sent_again(
     room.channels["room"].trouble = trouble
     await pending(parts)
     await room.sweep()
-    [parked] = await parts.store.deliveries.listed("default", "parked")
+    [parked] = await parts.store.deliveries.list_deliveries("default", "parked")
     assert parked.error == trouble.message  # type: ignore[attr-defined]
-    assert bool(await parts.store.deliveries.switches()) is is_off
+    assert bool(await parts.store.deliveries.disabled_channels()) is is_off
     room.channels["room"].trouble = None
-    await parts.store.deliveries.switch_on("default", "room", "ada")
-    await parts.store.deliveries.again("default", parked.id, "ada")
+    await parts.store.deliveries.enable_channel("default", "room", "ada")
+    await parts.store.deliveries.retry("default", parked.id, "ada")
     assert await room.sweep() == 1
     assert "delivery_parked" in await kinds(parts)
 
@@ -110,7 +110,7 @@ async def test_a_flood_becomes_one_message(room: Set, parts: AppServices, clock:
 async def test_somebody_else_who_claimed_it_sends_it(room: Set, parts: AppServices, clock: Clock) -> None:
     await pending(parts)
     await room.courier.route()
-    [mine] = await parts.store.deliveries.claim("default", "room", "another", 8, 10)
+    [mine] = await parts.store.deliveries.lease("default", "room", "another", 8, 10)
     assert await room.sweep() == 0
     clock.forward(MINUTE + 1)
     assert await room.sweep() == 1
@@ -143,13 +143,13 @@ async def test_people_are_told_one_by_one_and_who_stands_in_for_them(parts: AppS
     told = sorted(message.to.person for _, message, _ in mail.channels["mail"].heard)
     assert told == ["ada", "eve"]
     link = mail.channels["mail"].heard[0][1].link.partition("?t=")[2]
-    token = await mail.reach.token(link)
-    assert token.delivery.way.person in told
-    assert replace(token.delivery, spent_at=1).spent_at == 1
+    token = await mail.reach.verify_link_token(link)
+    assert token.delivery.target.person in told
+    assert replace(token.delivery, used_at=1).used_at == 1
 
 
 ENGINE = Routes(
-    {"room": ChannelCapabilities(), "flows": ChannelCapabilities(priorities=frozenset(), wakes="restate")}, "room"
+    {"room": ChannelCapabilities(), "flows": ChannelCapabilities(priorities=frozenset(), engine="restate")}, "room"
 )
 
 
@@ -169,8 +169,8 @@ async def test_a_workflow_is_woken_also_if_it_was_decided_before_anybody_was_tol
     assert (await engine.sweep(), await engine.sweep()) == (1, 0)
     [(verb, message, _)] = engine.channels["flows"].heard
     assert (verb, message.purpose) == ("send", "woken")
-    assert message.topic is not None
-    assert message.topic.approval.subject.run_id == "restate:inv_1"
+    assert message.approval_view is not None
+    assert message.approval_view.approval.subject.run_id == "restate:inv_1"
     assert engine.channels["room"].heard == []
 
 
@@ -210,7 +210,7 @@ async def test_a_rejection_that_was_taken_back_at_the_last_moment_wakes_nobody_a
     clock.forward(7_999)
     await parts.inbox.undo("default", approval_id, BOB)
     clock.forward(1)
-    await engine.courier.lanes["default", "flows"].sweep()
+    await engine.courier.queues["default", "flows"].sweep()
     assert engine.channels["flows"].heard == []
     await engine.sweep()
     await approve(parts, approval_id)

@@ -29,7 +29,7 @@ async def mail(parts: AppServices) -> Set:
 
 
 async def faults(parts: AppServices) -> list[str]:
-    return [str(fault) for fault in (await audit.verify(parts.store, "default")).faults]
+    return [str(fault) for fault in (await audit.verify(parts.store, "default")).violations]
 
 
 def told(place: Place) -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ async def test_deliveries_go_with_the_content_of_what_they_were_about(
     await mail.sweep()
     assert told(place) == [("ada", "sent"), ("bob", "sent")]
     clock.forward(DAY)
-    while await parts.store.forget(DAY // 2):
+    while await parts.store.apply_retention(DAY // 2):
         pass
     assert told(place) == []
     assert await faults(parts) == []
@@ -67,7 +67,7 @@ async def test_what_is_told_of_what_still_waits_is_kept(
     await pending(parts)
     await mail.sweep()
     clock.forward(DAY)
-    while await parts.store.forget(DAY // 2):
+    while await parts.store.apply_retention(DAY // 2):
         pass
     assert told(place) == [("ada", "sent"), ("bob", "sent")]
 
@@ -81,7 +81,7 @@ async def test_what_was_given_up_can_be_looked_at_for_thirty_days(
     await end(parts, approval_id)
     await mail.sweep()
     clock.forward(29 * DAY)
-    while await parts.store.forget(DAY):
+    while await parts.store.apply_retention(DAY):
         pass
     await parts.worker.sweep()
     assert {status for _, status in told(place)} == {"parked"}

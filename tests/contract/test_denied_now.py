@@ -48,7 +48,7 @@ async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(parts
     with pytest.raises(DeniedNow, match=r"Nobody deletes files\.") as refused:
         await parts.gate.start("default", approval_id, "runner")
     assert (refused.value.code, refused.value.status) == ("denied_now", 409)
-    outcome = await parts.gate.look("default", approval_id)
+    outcome = await parts.gate.get_outcome("default", approval_id)
     assert outcome == Refused("Nobody deletes files.", "cancelled", approval_id)
     assert (await kinds(parts))[-2:] == ["policy_changed", "cancelled"]
     assert await faults(parts) == []
@@ -86,7 +86,7 @@ async def test_what_runs_goes_on(parts: AppServices) -> None:
     again = await parts.gate.start("default", approval_id, "attempt:key:once")
     assert again.fence == started.fence
     await parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
-    assert isinstance(await parts.gate.look("default", approval_id), Finished)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Finished)
 
 
 async def test_another_process_judges_what_was_approved_by_its_own_policy(place: Place, clock: Clock) -> None:
@@ -94,7 +94,7 @@ async def test_another_process_judges_what_was_approved_by_its_own_policy(place:
         approval_id = await pending(one)
         await approve(one, approval_id)
         await put(one, DENIES)
-        await two.follow_policy("default", {})
+        await two.refresh_policy("default", {})
         with pytest.raises(DeniedNow):
             await two.gate.start("default", approval_id, "runner")
 
@@ -130,7 +130,7 @@ async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_o
     approval_id = await pending(parts, requester="fay", teams=("finance",))
     await approve(parts, approval_id)
     await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
-    await parts.follow_policy("default", {})
+    await parts.refresh_policy("default", {})
     with pytest.raises(DeniedNow):
         await parts.gate.start("default", approval_id, "runner")
 
@@ -141,7 +141,7 @@ async def test_the_teams_of_a_removed_person_open_nothing(parts: AppServices) ->
     approval_id = await pending(parts, requester="fay", teams=("finance",))
     await approve(parts, approval_id)
     await parts.accounts.remove_user("default", "fay", "ada")
-    await parts.follow_policy("default", {})
+    await parts.refresh_policy("default", {})
     with pytest.raises(DeniedNow):
         await parts.gate.start("default", approval_id, "runner")
 
@@ -149,11 +149,11 @@ async def test_the_teams_of_a_removed_person_open_nothing(parts: AppServices) ->
 async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: AppServices) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)
-    basis = parts.gate.stops.basis(parts.gate.policy)
+    basis = parts.gate.start_checks.current_epoch(parts.gate.policy)
     approval_id = await pending(parts, requester="fay", teams=("finance",))
     await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
-    await parts.follow_policy("default", {})
-    parts.gate.stops.keep(basis, await row(parts, approval_id))  # as if it had been written only now
+    await parts.refresh_policy("default", {})
+    parts.gate.start_checks.cache_allowed(basis, await row(parts, approval_id))  # as if it had been written only now
     with pytest.raises(DeniedNow):
         await approve(parts, approval_id)
 
@@ -200,7 +200,7 @@ async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
 
     first, second = await pending(parts), await pending(parts, 2)
     await approve(parts, first)
-    monkeypatch.setattr(parts.gate.stops, "judged", judged)
+    monkeypatch.setattr(parts.gate.start_checks, "recheck", judged)
     with pytest.raises(Stale, match="Look again"):
         await parts.gate.start("default", first, "runner")
     assert (tried, await status(parts, first)) == ([first] * EDITS, "approved")

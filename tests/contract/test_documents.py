@@ -67,7 +67,7 @@ class Asking:
 
 @pytest.fixture
 async def asking(parts: AppServices, documents: SqlDocuments, folders: FolderIndexer) -> Asking:
-    await folders.look()
+    await folders.scan()
     return Asking(parts, documents)
 
 
@@ -106,7 +106,7 @@ async def test_what_has_more_of_the_words_comes_first_and_each_document_once(
     (handbook / "a.md").write_text("apple. " + "filler " * 50)
     (handbook / "b.md").write_text("apple pear. " + "filler " * 50)
     (handbook / "c.md").write_text("apple pear plum. " * 300)
-    await folders.look()
+    await folders.scan()
     assert await asking.paths("apple pear plum") == ["handbook/c.md", "handbook/b.md", "handbook/a.md"]
     assert len(await asking.paths("apple", limit=2)) == 2
 
@@ -121,7 +121,7 @@ async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Pa
     (handbook / "long.md").write_text(
         "\n\n".join(f"Paragraph {n} is about nothing. " * 20 for n in range(100)) + "\n\nNeedle."
     )
-    await folders.look()
+    await folders.scan()
     found = (await asking.search("needle"))[0]
     assert "Needle." in str((await asking.read("handbook/long.md", offset=found["offset"]))["text"])
     assert len(str(found["text"])) <= 600
@@ -133,7 +133,7 @@ async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Pa
 async def test_a_document_is_read_page_by_page(asking: Asking, handbook: Path, folders: FolderIndexer) -> None:  # R9
     text = "".join(f"Line {n} of a long file, with ümläuts.\n" for n in range(3_000))
     (handbook / "long.txt").write_text(text)
-    await folders.look()
+    await folders.scan()
     read, offset = "", 0
     while True:
         page = await asking.read("handbook/long.txt", offset=offset)
@@ -168,10 +168,10 @@ async def test_only_what_changed_is_read_again(
     folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
 ) -> None:
     assert told == ["Documents: 3 read, 0 gone."]
-    assert await folders.look() == ScanResult()
+    assert await folders.scan() == ScanResult()
     (handbook / "holidays.md").write_text("There are forty days.")
     (handbook / "team.csv").unlink()
-    assert await folders.look() == ScanResult(1, 1)
+    assert await folders.scan() == ScanResult(1, 1)
     assert await asking.paths("thirty") == []
     assert await asking.paths("lovelace") == []
     assert await asking.paths("forty") == ["handbook/holidays.md"]
@@ -189,7 +189,7 @@ async def test_links_out_of_the_folder_are_not_followed(
     (handbook / "folder").symlink_to(outside)
     (handbook / "inside.md").symlink_to(handbook / "holidays.md")
     (handbook / "loop.md").symlink_to(handbook / "loop.md")
-    looked = await folders.look()
+    looked = await folders.scan()
     assert looked == ScanResult(1, 0, ("handbook/link.md is left out: it is a link out of the folder",))
     assert await asking.paths("zebra") == []
     assert "handbook/inside.md" in await asking.paths("holiday")
@@ -203,7 +203,7 @@ async def test_what_is_no_document_is_left_out(folders: FolderIndexer, handbook:
     (handbook / "large.txt").write_text("zebra " * 200_000)
     os.mkfifo(handbook / "pipe.txt")
     (handbook / os.fsdecode(b"\xff.txt")).write_text("zebra")
-    looked = await folders.look()
+    looked = await folders.scan()
     assert looked.put == 0
     assert looked.left_out == (
         "handbook/large.txt is left out: it has over 1,024 KiB",
@@ -215,7 +215,7 @@ async def test_what_is_no_document_is_left_out(folders: FolderIndexer, handbook:
 async def test_odd_bytes_are_read_as_well_as_can_be(folders: FolderIndexer, handbook: Path, asking: Asking) -> None:
     (handbook / "odd.txt").write_bytes(b"\xff\x00zebra\xc3\xa9 " + "\U0001f600".encode() + b" " + b"x" * 50_000)
     (handbook / "page.html").write_text("<p class='lion'>A <b>tiger</b> &amp; a bear</p>")
-    await folders.look()
+    await folders.scan()
     assert str((await asking.read("handbook/odd.txt"))["text"]).startswith("\ufffdzebraé \U0001f600 xxx")
     assert await asking.paths("tiger") == ["handbook/page.html"]
     assert await asking.paths("lion") == []
@@ -225,9 +225,9 @@ async def test_a_folder_that_is_away_keeps_its_documents(
     folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
 ) -> None:
     os.rename(handbook, f"{handbook}-elsewhere")
-    assert (await folders.look()).dropped == 0
+    assert (await folders.scan()).dropped == 0
     assert await asking.paths("lovelace") == ["handbook/team.csv"]
-    await folders.look()
+    await folders.scan()
     assert [line for line in told if "is not there" in line] == [
         f"Documents: {handbook} is not there; what was read of it stays"
     ]
@@ -239,7 +239,7 @@ async def test_folders_of_one_name_and_single_files_stay_apart(
     (tmp_path / "b" / "handbook").mkdir(parents=True)
     (tmp_path / "b" / "handbook" / "holidays.md").write_text("other")
     (tmp_path / "one.md").write_text("alone")
-    await FolderIndexer([handbook, tmp_path / "b" / "handbook", tmp_path / "one.md"], documents, print).look()
+    await FolderIndexer([handbook, tmp_path / "b" / "handbook", tmp_path / "one.md"], documents, print).scan()
     assert {"handbook/holidays.md", "handbook-2/holidays.md", "one.md"} <= set(await documents.stamps())
 
 
@@ -250,12 +250,12 @@ async def test_two_that_look_at_once_come_to_the_same(
         (handbook / f"{number}.md").write_text(f"zebra {number} " * 2_000)
     async with opened(place, clock) as others:
         both = [FolderIndexer([handbook], each.store.documents("default"), print) for each in (parts, others)]
-        await asyncio.gather(*(each.look() for each in both))
+        await asyncio.gather(*(each.scan() for each in both))
     for number in range(20):
         excerpt = await documents.read(f"handbook/{number}.md", 0, 10**6)
         assert excerpt is not None
         assert excerpt.text == f"zebra {number} " * 2_000
-    assert await both[0].look() == ScanResult()
+    assert await both[0].scan() == ScanResult()
 
 
 async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
@@ -273,10 +273,10 @@ async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
     assert 50 < left < 5_000
     assert await documents.stamps() == {"a.md": "1"}
     assert await documents.search(["new"], 10) == []
-    await documents.tidy()
+    await documents.delete_orphans()
     assert kept() >= left, "whoever writes them may still be at it"
     clock.forward(HOUR + 1)
-    await documents.tidy()
+    await documents.delete_orphans()
     assert kept() == 50
     await documents.put("a.md", "2", ["new words "] * 60)
     assert kept() == 60

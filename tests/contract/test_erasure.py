@@ -69,7 +69,7 @@ async def with_content(parts: AppServices) -> set[int]:
 
 
 async def assert_sound(parts: AppServices) -> None:
-    assert (await audit.verify(parts.store, "default")).faults == ()
+    assert (await audit.verify(parts.store, "default")).violations == ()
 
 
 def places_of(place: Place, needle: str) -> list[str]:
@@ -194,7 +194,7 @@ async def test_what_has_not_ended_is_left_and_told(parts: AppServices) -> None:
     before = await kinds(parts)
     left = await erase(parts, "thread", "t")
     assert (left.approvals, left.entries) == (0, 0)
-    assert dict(left.open) == {
+    assert dict(left.skipped) == {
         waiting: "pending",
         allowed: "approved",
         runs: "running",
@@ -269,7 +269,7 @@ async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(place
             assert isinstance(await parts.gate.check(denied, DROP), Refused)
         clock.forward(8_000)
         erased = await erase(parts, "person", "zoe")
-        assert (erased.approvals, erased.open) == (1, ())
+        assert (erased.approvals, erased.skipped) == (1, ())
         assert (await parts.store.get("default", asked)).payload == Payload()
         theirs = await parts.store.get("default", decided)
         assert theirs.payload.args is not None  # the call was yan's
@@ -287,7 +287,7 @@ async def test_what_a_person_said_about_an_open_call_is_left_and_told(parts: App
     approval_id = await pending(parts, requester="yan")
     seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256, comment="fine by zoe")
     await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("zoe"))
-    assert await erase(parts, "person", "zoe") == ErasureResult(open=((approval_id, "approved"),))
+    assert await erase(parts, "person", "zoe") == ErasureResult(skipped=((approval_id, "approved"),))
     execution = await parts.gate.start("default", approval_id, "r")
     await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
     assert await erase(parts, "person", "zoe") == ErasureResult(0, 1)
@@ -305,7 +305,7 @@ async def test_an_admin_who_forgets_themselves_comes_to_an_end(
         await parts.inbox.decide("default", rejected, Reject("by ada", Acknowledgement()), ADA)
     await parts.store.put_policy("default", "0" * 64, "version: 1", "ada", "a reason")
     erased = await asyncio.wait_for(erase(parts, "person", "ada"), 30)
-    assert (erased.entries, len(erased.open)) == (1, 5)
+    assert (erased.entries, len(erased.skipped)) == (1, 5)
 
 
 async def test_only_admins_erase(parts: AppServices) -> None:
@@ -426,7 +426,7 @@ async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> No
             while not (erased := [s.approval.erased_by for s in (await store.list("default", ApprovalQuery())).items])[
                 0
             ]:
-                await watch.changed(0.1)
+                await watch.wait(0.1)
         await store.close()
     assert erased == ["interlock"]
     assert places_of(place, "harriet") == []

@@ -49,14 +49,14 @@ async def frozen(parts: AppServices, scope: str = "workspace", name: str = "", r
         at=0,  # type: ignore[arg-type]
     )
     made = await parts.store.freezes.add(draft)
-    await parts.follow_policy("default", {})
+    await parts.refresh_policy("default", {})
     return made
 
 
 async def released(parts: AppServices, freeze: Freeze) -> Freeze:
     done = await parts.store.freezes.release("default", freeze.id, "ada", "All is well.")
     await parts.store.freezes.settle("default", freeze.id)
-    await parts.follow_policy("default", {})
+    await parts.refresh_policy("default", {})
     return done
 
 
@@ -77,9 +77,9 @@ async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_rel
         await start(parts, approval_id)
     assert refused.value.status == 409
     assert refused.value.to_json()["freeze_id"] == freeze.id
-    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
     await released(parts, freeze)
-    assert isinstance(await parts.gate.look("default", approval_id), Proceed)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Proceed)
     assert await start(parts, approval_id) == 1
     assert (await kinds(parts))[-3:] == ["frozen", "unfrozen", "started"]
     assert await faults(parts) == []
@@ -92,7 +92,7 @@ async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: Ap
     assert await approve(parts, waiting) == "approved"
     await parts.gate.renew("default", running, fence)
     await parts.gate.finish("default", running, fence, ok=True, payload=OK)
-    assert isinstance(await parts.gate.look("default", running), Finished)
+    assert isinstance(await parts.gate.get_outcome("default", running), Finished)
     assert await faults(parts) == []
 
 
@@ -230,7 +230,7 @@ async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place:
         freeze = await frozen(parts)
         clock.forward(60 * MINUTE)
         assert await parts.worker.sweep() == 0
-        outcome = await parts.gate.look("default", approval_id)
+        outcome = await parts.gate.get_outcome("default", approval_id)
         assert isinstance(outcome, Waiting)
         assert outcome.until == clock.now + 26 * MINUTE
         await released(parts, freeze)
@@ -364,7 +364,7 @@ async def test_two_admins_at_once_make_one_freeze_and_release_it_once(place: Pla
         assert len({each.id for each in made}) == 1
         await asyncio.gather(released(one, made[0]), released(two, made[0]))
         assert [kind for kind in await kinds(one) if "frozen" in kind] == ["frozen", "unfrozen"]
-        assert await one.store.freezes.open("default") == ()
+        assert await one.store.freezes.list_open("default") == ()
 
 
 async def test_a_freeze_needs_a_reason_and_fits_its_scope(parts: AppServices) -> None:
@@ -407,7 +407,7 @@ async def test_the_entries_say_what_was_frozen_and_why(parts: AppServices) -> No
     assert [(each.kind, each.actor) for each in entries] == [("frozen", "ada"), ("unfrozen", "ada")]
     assert json.loads(entries[0].data) == {"freeze": freeze.id, "scope": "tool", "name": "delete_file"}
     assert json.loads(entries[0].content or b"") == {"reason": "Stop it."}
-    assert (await parts.store.freezes.every("default"))[0].released_by == "ada"
+    assert (await parts.store.freezes.list_all("default"))[0].released_by == "ada"
 
 
 async def test_a_clock_that_went_back_shortens_no_deadline(parts: AppServices, clock: Clock) -> None:

@@ -212,7 +212,7 @@ async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: AppServices, 
     await approve(parts, approval_id)
     execution = await parts.gate.start("default", approval_id, "r", 1000)
     clock.forward(1000)
-    assert await parts.gate.look("default", approval_id) == Finished("unknown", None, "", approval_id)
+    assert await parts.gate.get_outcome("default", approval_id) == Finished("unknown", None, "", approval_id)
     with pytest.raises(LeaseLost):
         await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
     assert await status(parts, approval_id) == "unknown"
@@ -247,11 +247,11 @@ async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_nex
         await parts.gate.start("default", approval_id, "r2")
     clock.forward(1000)
     if is_afar(parts):  # there it is only said to be idempotent, which gives one start
-        assert await parts.gate.look("default", approval_id) == Finished("unknown", approval_id=approval_id)
+        assert await parts.gate.get_outcome("default", approval_id) == Finished("unknown", approval_id=approval_id)
         with pytest.raises(AlreadyStarted):
             await parts.gate.start("default", approval_id, "r2")
         return
-    assert isinstance(await parts.gate.look("default", approval_id), Proceed)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Proceed)
     second = await parts.gate.start("default", approval_id, "r2", 1000)
     assert (second.fence, second.idempotency_key) == (first.fence + 1, first.idempotency_key)
     with pytest.raises(LeaseLost):
@@ -287,11 +287,11 @@ async def test_a_wait_ends_when_its_time_is_up(parts: AppServices) -> None:
 async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
     await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
-    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
     clock.forward(7_999)
-    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
     clock.forward(1)
-    assert await parts.gate.look("default", approval_id) == Refused("no", "rejected", approval_id)
+    assert await parts.gate.get_outcome("default", approval_id) == Refused("no", "rejected", approval_id)
 
 
 async def test_an_unanswered_call_times_out_without_a_worker(parts: AppServices, clock: Clock) -> None:  # R5
@@ -417,7 +417,7 @@ async def test_a_question_can_only_be_answered(parts: AppServices) -> None:  # R
     with pytest.raises(Exception, match="does not fit the question"):
         await parts.inbox.decide("default", outcome.approval_id, Respond("c"), BOB)
     await parts.inbox.decide("default", outcome.approval_id, Respond("a"), BOB)
-    assert await parts.gate.look("default", outcome.approval_id) == Answered("a", outcome.approval_id)
+    assert await parts.gate.get_outcome("default", outcome.approval_id) == Answered("a", outcome.approval_id)
 
 
 async def test_a_viewer_or_an_agent_never_decides(parts: AppServices) -> None:  # R48

@@ -152,15 +152,15 @@ class Watched:
         self.before: list[Callable[[], Awaitable[object]]] = []  # what happens just before the next are begun
         self.evaluated: list[bool] = []  # whether that was inside of a transaction
         self._inside = False
-        self._store, self._compiled = parts.store, parts.gate._conditions
+        self._store, self._compiled = parts.store, parts.gate._compile_condition
         parts.gate._store = cast(SqlStore, self)
-        parts.gate._conditions = self._compile
+        parts.gate._compile_condition = self._compile
 
     async def begin(self, begin: ProposalTransaction) -> Stored:
         self.begun += 1
         if self.before:
             await self.before.pop(0)()
-        return await self._store.begin(replace(begin, step=lambda *given: self._step(begin, *given)))
+        return await self._store.propose(replace(begin, step=lambda *given: self._step(begin, *given)))
 
     def _step(self, begin: ProposalTransaction, moment: Moment, grants: ReadGrants) -> Change[Approval]:
         self._inside = True
@@ -232,11 +232,11 @@ async def test_conditions_are_known_of_so_many_tools_only(parts: AppServices, mo
     monkeypatch.setattr("interlock.app.gate.MAX_CACHED_TOOLS", 1)
     for tool in ("pay", "move", "pay"):
         spec = ToolSpec(tool, "write")
-        number = len(parts.gate._granting) + len(await kinds(parts))
+        number = len(parts.gate._grant_conditions) + len(await kinds(parts))
         await granted(parts, id=f"g{number}", tool=tool, spec_sha256=spec.sha256, when="args.amount < 10")
         made = propose(tool, {"amount": 1}, "run", f"call{number}")
         assert isinstance(await parts.gate.check(made, spec), Proceed)
-        assert len(parts.gate._granting) == 1
+        assert len(parts.gate._grant_conditions) == 1
 
 
 # The record
@@ -270,9 +270,9 @@ async def test_a_revocation_has_its_reason_and_counts_at_once_everywhere(place: 
         assert not await passes(other, 4, 1)
         view = await one.inbox.show_grant("default", "g1")
         assert (view.state, view.grant.uses) == ("revoked", 2)
-        assert view.revoked is not None
-        assert view.revoked.actor == "ada"
-        assert json.loads(view.revoked.content or b"")["reason"] == "the project is over"
+        assert view.revocation_entry is not None
+        assert view.revocation_entry.actor == "ada"
+        assert json.loads(view.revocation_entry.content or b"")["reason"] == "the project is over"
 
 
 async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one(
@@ -311,14 +311,14 @@ async def test_a_grant_shows_the_calls_that_it_let_through(parts: AppServices, c
     execution = await parts.gate.start("default", ids[1], "runner")
     await parts.gate.finish("default", ids[1], execution.fence, ok=True, payload=OK)
     view = await parts.inbox.show_grant("default", "g1")
-    assert [(stored.approval.id, stored.approval.status) for stored in view.used] == [
+    assert [(stored.approval.id, stored.approval.status) for stored in view.recent_calls] == [
         (ids[1], "succeeded"),
         (ids[0], "approved"),
     ]
-    assert [stored.payload.sentence for stored in view.used] == ["Pay 7", "Pay 5"]
-    assert (view.state, view.revoked) == ("active", None)
-    assert len((await parts.inbox.show_grant("default", "g1", uses=1)).used) == 1
-    assert (await parts.inbox.show_grant("default", "g0")).used == ()
+    assert [stored.payload.sentence for stored in view.recent_calls] == ["Pay 7", "Pay 5"]
+    assert (view.state, view.revocation_entry) == ("active", None)
+    assert len((await parts.inbox.show_grant("default", "g1", uses=1)).recent_calls) == 1
+    assert (await parts.inbox.show_grant("default", "g0")).recent_calls == ()
 
 
 # What is over
@@ -396,6 +396,6 @@ async def test_a_grant_is_tied_to_the_newest_definition(parts: AppServices, cloc
 async def test_ids_of_grants_may_be_shortened(parts: AppServices) -> None:  # R51
     for grant_id in ("0190-aaaa", "0190-bbbb"):
         await granted(parts, id=grant_id)
-    assert await parts.store.grant_ids_like("default", "aaaa", 5) == ["0190-aaaa"]
-    assert set(await parts.store.grant_ids_like("default", "0190", 5)) == {"0190-aaaa", "0190-bbbb"}
-    assert await parts.store.grant_ids_like("default", "%", 5) == []
+    assert await parts.store.find_grant_ids("default", "aaaa", 5) == ["0190-aaaa"]
+    assert set(await parts.store.find_grant_ids("default", "0190", 5)) == {"0190-aaaa", "0190-bbbb"}
+    assert await parts.store.find_grant_ids("default", "%", 5) == []

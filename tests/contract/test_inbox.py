@@ -139,7 +139,7 @@ async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: AppServices) -
     assert await status(bank, approval_id) == "pending"
     done = await bank.inbox.decide("default", approval_id, Edit(b'{"amount":20,"to":"shop"}', seen), BOB)
     assert (done.status, done.editors) == ("approved", ("bob",))
-    assert await bank.gate.look("default", approval_id) == Proceed(b'{"amount":20,"to":"shop"}', approval_id)
+    assert await bank.gate.get_outcome("default", approval_id) == Proceed(b'{"amount":20,"to":"shop"}', approval_id)
     assert (await kinds(bank))[-2:] == ["edited", "approved"]
     assert await faults(bank) == []
 
@@ -315,8 +315,12 @@ async def test_the_card_shows_everything_and_the_timeline_everybody(bank: AppSer
 
 async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank: AppServices) -> None:
     approval_id = await transfer(bank, 5000)
-    await bank.inbox.foresee("default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE)
+    await bank.inbox.check_decision(
+        "default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE
+    )
     edited = Edit({"amount": 6000, "to": "shop"}, Acknowledgement(await sha_of(bank, approval_id)))
     assert (await bank.inbox.decide("default", approval_id, edited, BOB)).status == "pending"
-    await bank.inbox.foresee("default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE)
+    await bank.inbox.check_decision(
+        "default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE
+    )
     assert await approve(bank, approval_id, EVE) == "approved"

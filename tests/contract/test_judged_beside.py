@@ -45,7 +45,7 @@ async def test_a_call_is_judged_beside_the_loop_if_its_arguments_are_long(
     assert watched.ran() == {here}
     assert isinstance(await parts.gate.ask(call(2, args=args), QUESTION), Waiting)
     assert watched.ran() == {here}
-    await parts.gate.judged(call(3, args=args), WRITE)  # as a quota does
+    await parts.gate.judge(call(3, args=args), WRITE)  # as a quota does
     assert watched.ran() == {here}
     parts.gate.policy = parts.inbox.policy = replace(watched.policy, sha256="other")
     await approve(parts, first)
@@ -89,11 +89,11 @@ async def test_what_was_judged_by_the_teams_of_before_is_judged_again(parts: App
 
     def note(facts: Facts) -> bool:
         teams.append(facts["teams"])
-        parts.gate.stops.forget_all()  # as when a person's teams change
+        parts.gate.start_checks.invalidate_all()  # as when a person's teams change
         return False
 
     parts.gate.policy = parts.inbox.policy = Policy((Rule("old", "deny", when=note),), sha256="old")
-    await parts.gate.stops.judged(parts.gate.policy, "default", approval_id)
+    await parts.gate.start_checks.recheck(parts.gate.policy, "default", approval_id)
     await parts.store.put_user("default", User("fay", teams=frozenset({"sales"})), "ada")
     await approve(parts, approval_id)
     assert [teams[0], teams[-1]] == [["finance"], ["sales"]]

@@ -76,7 +76,7 @@ async def answer(desk: AppServices, decide: Callable[[Stored], Decision]) -> str
                 stored = page.items[0]
                 await desk.inbox.decide("default", stored.approval.id, decide(stored), BOB)
                 return stored.approval.id
-            await watch.changed(1)
+            await watch.wait(1)
 
 
 def yes(stored: Stored) -> Decision:
@@ -211,7 +211,7 @@ async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock
     waiting = asyncio.create_task(send("a"))
     async with desk.store.watch("default") as watch:
         while not (await desk.store.list("default", ApprovalQuery())).items:
-            await watch.changed(1)
+            await watch.wait(1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -275,7 +275,7 @@ async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Inte
     waiting = asyncio.create_task(send("b"))
     async with desk.store.watch("default") as watch:
         while (await desk.store.stats("default")).by_status.get("pending") != 1:
-            await watch.changed(1)
+            await watch.wait(1)
     await asyncio.to_thread(_crash, first)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)

@@ -329,9 +329,9 @@ async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happene
         await desk.use("list_issues")
     access = make_linear_access(desk.kit)
     assert access is not None
-    async with access.opened() as talk:
+    async with access.open_client() as talk:
         with pytest.raises(ToolFailed, match=r"within 20 seconds\. It is not known whether Linear did it"):
-            await talk.change("mutation Any { any }")
+            await talk.mutate("mutation Any { any }")
 
 
 RESET = "X-RateLimit-Requests-Reset"
@@ -367,9 +367,9 @@ async def test_trouble_is_told_in_plain_words_and_never_with_the_key(
     assert told[1].startswith("This could not be looked up")
     access = make_linear_access(desk.kit)
     assert access is not None
-    async with access.opened() as talk:
+    async with access.open_client() as talk:
         with pytest.raises(ToolFailed) as failed:
-            await talk.change("mutation Any { any }")
+            await talk.mutate("mutation Any { any }")
     assert words in failed.value.message
     assert [text for text in (*told, failed.value.message, repr(access)) if KEY in text] == []
 

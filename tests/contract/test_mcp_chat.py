@@ -52,17 +52,17 @@ async def chatting(
     parts: AppServices, server: McpServerSettings, tool: str, pace: ConnectionTimeouts = QUICK
 ) -> AsyncIterator[Assistant]:
     """While it lasts, threads are advanced."""
-    store, servers = parts.store, McpServers({"files": server}, check_schema, print, pace=pace)
+    store, servers = parts.store, McpServers({"files": server}, check_schema, print, timeouts=pace)
     site = await make_server_state(Settings(), parts)
     agents = AgentDirectory({"assistant": AgentSettings(tools=("files",))})
     toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)), [servers.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     chat = Chat(store.threads, agents, toolbox, lambda _: Wishes(tool), drafts, store.clock, make_runner_id())
-    loop = ThreadLoop(chat, site.workspaces.doors, store.watch, is_dead, site.log.failed)
-    assistant = replace(site.assistant, agents=agents, toolbox=toolbox, loop=loop, mcp=servers)
+    loop = ThreadLoop(chat, site.workspaces.services, store.watch, is_dead, site.log.write_exception)
+    assistant = replace(site.assistant, agents=agents, tool_registry=toolbox, loop=loop, mcp=servers)
     stop = asyncio.Event()
     async with assistant.open():
-        working = asyncio.gather(*(chore(stop) for chore in assistant.chores))
+        working = asyncio.gather(*(chore(stop) for chore in assistant.background_tasks))
         try:
             yield assistant
         finally:
@@ -72,26 +72,26 @@ async def chatting(
 
 async def say(parts: AppServices, assistant: Assistant, text: str) -> None:
     site = await make_server_state(Settings(), parts)
-    await assistant.threads.say(await site.workspaces.doors("default"), BOB, text)
+    await assistant.threads.say(await site.workspaces.services("default"), BOB, text)
 
 
 async def asked(parts: AppServices) -> str:
     async with asyncio.timeout(30), parts.store.watch("default") as watch:
         while not (found := (await parts.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
-            await watch.changed(0.1)
+            await watch.wait(0.1)
     return found[0].approval.id
 
 
 async def ended(parts: AppServices, approval_id: str) -> str:
     async with asyncio.timeout(30), parts.store.watch("default", approval_id) as watch:
         while (now := await status(parts, approval_id)) in ("pending", "approved", "running"):
-            await watch.changed(0.1)
+            await watch.wait(0.1)
     return now
 
 
 async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(parts: AppServices, tmp_path: Path) -> None:
     with small("child", tmp_path) as server:  # R46
-        async with chatting(parts, server, "files_hang", replace(QUICK, call=0.2)) as assistant:
+        async with chatting(parts, server, "files_hang", replace(QUICK, call_timeout=0.2)) as assistant:
             await say(parts, assistant, "go")
             approval_id = await asked(parts)
             await approve(parts, approval_id)

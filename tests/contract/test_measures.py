@@ -14,9 +14,9 @@ async def test_the_calls_of_a_tool_are_counted_by_status_and_agent(parts: AppSer
     await parts.gate.check(call(4, agent="other"), WRITE)
     await parts.gate.check(call(5, agent="bot", tool="else"), WRITE)
     await parts.gate.check(call(6, workspace="elsewhere", agent="bot"), WRITE)
-    measures, tool, since = parts.store.measures, call(1).tool, clock.now - DAY
-    assert (await measures.calls_of("default", tool, "bot", since)).by_status == {"pending": 2}
-    assert (await measures.calls_of("default", tool, "", since)).by_status == {"pending": 3}
-    assert (await measures.calls_of("default", tool, "", 0)).by_status == {"pending": 4}
-    nothing = await measures.calls_of("default", "unheard of", "", 0)
+    measures, tool, since = parts.store.metrics, call(1).tool, clock.now - DAY
+    assert (await measures.tool_status_counts("default", tool, "bot", since)).by_status == {"pending": 2}
+    assert (await measures.tool_status_counts("default", tool, "", since)).by_status == {"pending": 3}
+    assert (await measures.tool_status_counts("default", tool, "", 0)).by_status == {"pending": 4}
+    nothing = await measures.tool_status_counts("default", "unheard of", "", 0)
     assert (nothing.by_status, nothing.reads, nothing.complete) == ({}, 0, True)

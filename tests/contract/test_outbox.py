@@ -28,7 +28,7 @@ from tests.support import BOB, Clock, approve, faults, kinds, pending
 
 MINUTE = 60_000
 PATIENT = "version: 1\ndefaults: {expires_in: 1d}\n"
-MANY = ChannelCapabilities(most=1000)
+MANY = ChannelCapabilities(rate_per_minute=1000)
 ROOM = Routes({"room": MANY}, "room")
 BOTH = Routes({"room": MANY, "hall": MANY}, "room", priorities={"medium": ("room", "hall")})
 
@@ -46,13 +46,13 @@ class Tried(Told):
         self.tries += 1
         if self.gate is not None:
             await self.gate.wait()
-        if message.topic is not None and message.topic.approval.id in self.hates:
+        if message.approval_view is not None and message.approval_view.approval.id in self.hates:
             raise DeliveryDelayed("It answered 500.")
         return await super().send(message)
 
     @property
     def asked(self) -> list[str]:
-        return [message.topic.approval.id for _, message, _ in self.heard if message.topic is not None]
+        return [message.approval_view.approval.id for _, message, _ in self.heard if message.approval_view is not None]
 
 
 async def begun(parts: AppServices, routes: Routes = ROOM, **channels: Tried) -> Set:
@@ -176,7 +176,7 @@ async def test_what_was_certainly_not_told_is_dropped_when_it_is_decided(
     await approve(parts, approval_id)
     clock.forward(MINUTE)
     assert await there.sweep() == 0
-    assert [each.status for each in await parts.store.deliveries.of_approval("default", approval_id)] == ["dropped"]
+    assert [each.status for each in await parts.store.deliveries.for_approval("default", approval_id)] == ["dropped"]
 
 
 async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(parts: AppServices) -> None:  # R24
@@ -184,9 +184,9 @@ async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(pa
     approval_id = await pending(parts)
     await there.courier.route()
     await approve(parts, approval_id)
-    lane = there.courier.lanes["default", "room"]
+    lane = there.courier.queues["default", "room"]
     assert (await lane.sweep(), room(there).heard) == (0, [])
-    [left] = await parts.store.deliveries.of_approval("default", approval_id)
+    [left] = await parts.store.deliveries.for_approval("default", approval_id)
     assert left.status == "dropped"
 
 
@@ -211,7 +211,7 @@ async def test_a_call_that_waits_again_is_told_though_it_was_decided_before_anyb
 async def test_of_a_flood_few_are_told_the_urgent_ones_first_and_the_rest_as_one(
     parts: AppServices, clock: Clock
 ) -> None:  # R23, R28
-    flood = await begun(parts, Routes({"room": ChannelCapabilities(most=10)}, "room"))
+    flood = await begun(parts, Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room"))
     await calls(parts, 995)
     urgent = await calls(parts, 5, start=995, priority="high")
     assert await flood.sweep() == 10
@@ -226,7 +226,7 @@ async def test_of_a_flood_few_are_told_the_urgent_ones_first_and_the_rest_as_one
 async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(
     parts: AppServices, clock: Clock
 ) -> None:  # R28
-    flood = await begun(parts, Routes({"room": ChannelCapabilities(most=10)}, "room"))
+    flood = await begun(parts, Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room"))
     told = []
     for minute in range(3):
         for part in range(4):
@@ -243,7 +243,7 @@ async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(
 
 async def test_a_start_with_5000_that_wait_makes_no_storm(parts: AppServices, clock: Clock) -> None:  # R24, R28
     await calls(parts, 5_000)
-    routes = Routes({"room": ChannelCapabilities(most=10)}, "room")
+    routes = Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room")
     assert await (flood := await begun(parts, routes)).sweep() == 0
     assert len(room(flood).heard) == 10
     assert sum(message.count or 1 for _, message, _ in room(flood).heard) == 5_000
@@ -261,7 +261,7 @@ async def test_two_couriers_share_what_is_due_and_the_limit(parts: AppServices, 
     assert sum(await asyncio.gather(one.sweep(), two.sweep())) == 150
     assert sorted(room(one).asked + room(two).asked) == sorted(asked)
     clock.forward(MINUTE + 1)
-    few = Routes({"room": ChannelCapabilities(most=10)}, "room")
+    few = Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room")
     slow, quick = await begun(parts, few), await begun(parts, few)
     gate = room(slow).gate = asyncio.Event()
     await calls(parts, 10, start=1000)
@@ -288,7 +288,7 @@ async def test_who_stood_still_for_longer_than_the_lease_records_nothing(
     ids = {message.id for _, message, _ in (*room(still).heard, *room(awake).heard)}
     assert len(ids) == 1, "a duplicate has the id of the first"
     assert (await kinds(parts)).count("delivered") == 1
-    [row] = await parts.store.deliveries.of_approval("default", approval_id)
+    [row] = await parts.store.deliveries.for_approval("default", approval_id)
     assert (row.status, row.fence) == ("sent", 2)
 
 
@@ -301,7 +301,7 @@ async def test_what_is_claimed_too_long_ago_is_given_back_and_not_sent(parts: Ap
     clock.forward(MINUTE - 1_000)
     gate.set()
     assert await sweeping == CLAIM_BATCH
-    rows = await parts.store.deliveries.listed("default", "sent")
+    rows = await parts.store.deliveries.list_deliveries("default", "sent")
     assert sorted({each.fence for each in rows}) == [1, 2]
 
 
@@ -313,7 +313,7 @@ async def test_what_a_dead_runner_held_is_told_at_once(parts: AppServices) -> No
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    await parts.store.deliveries.claim("default", "room", done.stdout.strip(), 8, 10)
+    await parts.store.deliveries.lease("default", "room", done.stdout.strip(), 8, 10)
     assert await there.sweep() == 0
     await there.courier.release()
     assert await there.sweep() == 1
@@ -329,7 +329,7 @@ async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: AppS
                 make_test_delivery(workspace, f"{workspace}{number}", DeliveryTarget("room"), "ada", clock())
             )
         clock.forward(1)
-    taken = {name: await store.claim(name, "room", "me", 8, 10) for name in ("default", "other")}
+    taken = {name: await store.lease(name, "room", "me", 8, 10) for name in ("default", "other")}
     assert {name: {each.workspace for each in found} for name, found in taken.items()} == {
         "default": {"default"},
         "other": {"other"},
@@ -348,7 +348,7 @@ async def test_who_is_told_to_stop_gives_back_what_waits(parts: AppServices) -> 
     gate.set()
     await running
     assert len(room(there).heard) == MAX_CONCURRENT
-    assert len(await parts.store.deliveries.listed("default", "due")) == CLAIM_BATCH - MAX_CONCURRENT
+    assert len(await parts.store.deliveries.list_deliveries("default", "due")) == CLAIM_BATCH - MAX_CONCURRENT
 
 
 # Errors in between
@@ -401,9 +401,11 @@ async def scene(there: Set, faulty: Faulty, clock: Clock, plan: FaultPoint | Non
     faulty.plan = None
     clock.forward(2 * MINUTE)
     await there.sweep()
-    heard = [message for _, message, _ in room(there).heard if message.topic is not None]
-    assert len({each.id for each in heard if each.topic and each.topic.approval.id == approval_id}) == 1, where
+    heard = [message for _, message, _ in room(there).heard if message.approval_view is not None]
+    assert (
+        len({each.id for each in heard if each.approval_view and each.approval_view.approval.id == approval_id}) == 1
+    ), where
     await approve(there.parts, approval_id)
     await there.sweep()
-    [row] = await there.parts.store.deliveries.of_approval("default", approval_id)
+    [row] = await there.parts.store.deliveries.for_approval("default", approval_id)
     assert row.status == "sent"

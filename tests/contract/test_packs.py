@@ -122,9 +122,9 @@ def test_names_carry_their_pack(pack: str, tmp_path: Path) -> None:  # R7
 @packs
 def test_a_model_is_told_what_each_tool_does(pack: str, tmp_path: Path) -> None:  # R7
     for tool in every(PACKS[pack], kit(tmp_path)):
-        assert tool.about.strip().endswith((".", "?")), tool.name
-        assert tool.offer.name == tool.name
-        assert tool.offer.schema == tool.spec.schema
+        assert tool.description.strip().endswith((".", "?")), tool.name
+        assert tool.prompt_tool.name == tool.name
+        assert tool.prompt_tool.schema == tool.spec.schema
 
 
 @packs
@@ -177,7 +177,7 @@ def test_nothing_secret_of_the_settings_is_told(pack: str, tmp_path: Path) -> No
     for tool in every(PACKS[pack], kit(tmp_path)):
         told = [
             repr(tool),
-            repr(tool.offer),
+            repr(tool.prompt_tool),
             tool.spec.definition.decode(),
             tool.spec.sentence({}),
             tool.spec.sentence(sample(tool, list(takes(tool)))),

@@ -30,7 +30,7 @@ async def erase(parts: AppServices, erasure: Erasure, *, dry_run: bool = False) 
 
 
 async def forget(parts: AppServices) -> None:
-    while await parts.store.forget(DAY):
+    while await parts.store.apply_retention(DAY):
         pass
 
 
@@ -47,7 +47,7 @@ async def test_a_pause_goes_with_an_approval_of_its_run(parts: AppServices, plac
     assert kept(place) == ["other", "run"]
     await erase(parts, Erasure("approval", approval_id, "asked for"))
     assert kept(place) == ["other"]
-    assert not (await audit.verify(parts.store, "default")).faults
+    assert not (await audit.verify(parts.store, "default")).violations
 
 
 async def test_pauses_go_with_a_thread_by_either_of_its_names(
@@ -98,12 +98,12 @@ async def test_a_pause_is_kept_while_people_may_decide_or_somebody_goes_on_with_
     await paused(parts)
     await paused(parts, "under way")
     for _ in range(3):
-        (pause,) = await parts.store.pauses.claim(MINE, LeaseHolder("runner:one", 2 * DAY), 1)
+        (pause,) = await parts.store.pauses.acquire(MINE, LeaseHolder("runner:one", 2 * DAY), 1)
         clock.forward(DAY)
         await parts.store.pauses.renew(MINE, pause.short_id, pause.fence, 2 * DAY)
         await forget(parts)
         assert "under way" in kept(place)
-        await parts.store.pauses.let_go(MINE, pause.short_id, pause.fence, failed=False)
+        await parts.store.pauses.release_lease(MINE, pause.short_id, pause.fence, failed=False)
         await paused(parts, "under way")
         await paused(parts)
     clock.forward(3 * DAY)

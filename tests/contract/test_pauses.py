@@ -28,20 +28,20 @@ async def paused(parts: AppServices, run_id: str = "run", state: bytes = b"state
 async def claimed(
     parts: AppServices, holder: LeaseHolder = ONE, whose: PauseScope = MINE, limit: int = 10
 ) -> list[Pause]:
-    return list(await parts.store.pauses.claim(whose, holder, limit))
+    return list(await parts.store.pauses.acquire(whose, holder, limit))
 
 
 async def names(parts: AppServices, whose: PauseScope = MINE) -> list[str]:
-    return [pause.run_id for pause in (await parts.store.pauses.paused(whose)).items]
+    return [pause.run_id for pause in (await parts.store.pauses.list_paused(whose)).items]
 
 
 async def waits(parts: AppServices, look_again: float) -> asyncio.Future[Sequence[Pause]]:
     """Comes back when somebody waits, and has found nothing."""
-    parts.store.pauses.look_again = look_again
-    waiting = asyncio.ensure_future(parts.store.pauses.ready(MINE, ONE, None))
+    parts.store.pauses.poll_interval = look_again
+    waiting = asyncio.ensure_future(parts.store.pauses.wait_ready(MINE, ONE, None))
     await asyncio.sleep(0)
     assert await claimed(parts) == []
-    assert parts.store._database.watchers.workspaces()
+    assert parts.store._database.watch_registry.workspaces()
     return waiting
 
 
@@ -71,14 +71,14 @@ async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(parts
     await paused(parts, "again")
     ends, again = sorted(await claimed(parts), key=lambda pause: pause.run_id, reverse=True)
     await paused(parts, "again", b"further")
-    assert await parts.store.pauses.resumed(MINE, ends.run_id, ends.fence)
-    assert not await parts.store.pauses.resumed(MINE, again.run_id, again.fence)
+    assert await parts.store.pauses.complete(MINE, ends.run_id, ends.fence)
+    assert not await parts.store.pauses.complete(MINE, again.run_id, again.fence)
     assert await names(parts) == ["again"]
 
 
 async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(parts: AppServices, clock: Clock) -> None:
     old = await paused(parts)
-    await parts.store.pauses.resumed(MINE, "run", old.fence)
+    await parts.store.pauses.complete(MINE, "run", old.fence)
     clock.forward(1)
     assert (await paused(parts)).fence > old.fence
 
@@ -175,7 +175,7 @@ async def test_a_lease_that_lapsed_gives_the_run_to_the_next(parts: AppServices,
     assert second.attempts == 2
     with pytest.raises(LeaseLost):
         await parts.store.pauses.renew(MINE, "run", first.fence, 60_000)
-    assert not await parts.store.pauses.resumed(MINE, "run", first.fence)
+    assert not await parts.store.pauses.complete(MINE, "run", first.fence)
 
 
 async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: AppServices, clock: Clock) -> None:  # R9
@@ -185,16 +185,16 @@ async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: AppS
         clock.forward(40_000)
         await parts.store.pauses.renew(MINE, "run", pause.fence, 60_000)
         assert await claimed(parts, TWO) == []
-    assert await parts.store.pauses.resumed(MINE, "run", pause.fence)
+    assert await parts.store.pauses.complete(MINE, "run", pause.fence)
 
 
 async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(parts: AppServices) -> None:  # R9
     await paused(parts)
     await claimed(parts)
     dead = {"runner:one"}.__contains__
-    (pause,) = await parts.store.pauses.ready(MINE, TWO, 0, 10, dead)
+    (pause,) = await parts.store.pauses.wait_ready(MINE, TWO, 0, 10, dead)
     assert pause.run_id == "run"
-    assert list(await parts.store.pauses.ready(MINE, TWO, 0, 10, dead)) == []
+    assert list(await parts.store.pauses.wait_ready(MINE, TWO, 0, 10, dead)) == []
 
 
 async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: AppServices, clock: Clock) -> None:  # R9
@@ -202,7 +202,7 @@ async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: AppSe
     waits = []
     for _ in range(12):
         (pause,) = await claimed(parts)
-        waits.append(await parts.store.pauses.let_go(MINE, "run", pause.fence, failed=True))
+        waits.append(await parts.store.pauses.release_lease(MINE, "run", pause.fence, failed=True))
         clock.forward(waits[-1] - 1)
         assert await claimed(parts) == []
         clock.forward(1)
@@ -215,7 +215,7 @@ async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: AppSe
 
 async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(parts: AppServices) -> None:  # R9
     await paused(parts)
-    claiming = asyncio.ensure_future(parts.store.pauses.claim(MINE, ONE))
+    claiming = asyncio.ensure_future(parts.store.pauses.acquire(MINE, ONE))
     await asyncio.sleep(0)
     claiming.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -255,7 +255,7 @@ async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: AppServic
 
 
 async def test_nobody_waits_longer_than_they_want(parts: AppServices) -> None:
-    assert list(await parts.store.pauses.ready(MINE, ONE, 0.01)) == []
+    assert list(await parts.store.pauses.wait_ready(MINE, ONE, 0.01)) == []
 
 
 # Lists
@@ -276,7 +276,7 @@ async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: AppServices
 
     parts.store.pauses._database = Counted(counted, clock)  # type: ignore[assignment]
     begun = time.perf_counter()
-    listed = await parts.store.pauses.paused(MINE, limit=1_000)
+    listed = await parts.store.pauses.list_paused(MINE, limit=1_000)
     print(f"1,000 paused runs listed in {(time.perf_counter() - begun) * 1000:.1f} ms")
     assert len(listed.items) == 1_000
     assert queries == ["paused_runs_of"]
@@ -288,12 +288,12 @@ async def test_pages_of_paused_runs_follow_each_other(parts: AppServices) -> Non
     for number in range(5):
         await paused(parts, f"run{number}")
     await paused(parts, "another", whose=PauseScope("default", "other"))
-    first = await parts.store.pauses.paused(MINE, limit=3)
+    first = await parts.store.pauses.list_paused(MINE, limit=3)
     assert first.next is not None
-    second = await parts.store.pauses.paused(MINE, first.next, limit=3)
+    second = await parts.store.pauses.list_paused(MINE, first.next, limit=3)
     assert [pause.run_id for pause in (*first.items, *second.items)] == [f"run{number}" for number in range(5)]
     assert second.next is None
-    assert len((await parts.store.pauses.paused(PauseScope("default", ""))).items) == 6
+    assert len((await parts.store.pauses.list_paused(PauseScope("default", ""))).items) == 6
 
 
 class Counted:
@@ -306,6 +306,6 @@ async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(parts:
     pauses, mine = parts.store.pauses, PauseScope("default", "bot", "key")
     for run_id, whose in (("a", mine), ("b", mine), ("c", mine._replace(owner="other"))):
         await pauses.pause(whose, run_id, run_id, bytes(1_000))
-    assert await pauses.stored(mine, "") == 2 * (1_000 + 1_024)
-    assert await pauses.stored(mine, "a") == 1_000 + 1_024
-    assert await pauses.stored(mine._replace(workspace="elsewhere"), "") == 0
+    assert await pauses.stored_bytes(mine, "") == 2 * (1_000 + 1_024)
+    assert await pauses.stored_bytes(mine, "a") == 1_000 + 1_024
+    assert await pauses.stored_bytes(mine._replace(workspace="elsewhere"), "") == 0

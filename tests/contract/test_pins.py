@@ -115,27 +115,27 @@ async def flood(parts: AppServices, clock: Clock, key: str, many: int) -> None:
         parts.store.note_tool("default", ToolSpec(f"made up {number:04}", "read", declared=True), agent, key)
         if number % MAX_UNWRITTEN == MAX_UNWRITTEN - 1:
             clock.forward(MINUTE)
-            await parts.store.written("default")
+            await parts.store.flush("default")
 
 
 # R57
 async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as parts:
         await flood(parts, clock, "k1", MAX_DECLARED + 200)
-        assert await parts.store.full_keys("default") == ["k1"]
+        assert await parts.store.keys_over_limit("default") == ["k1"]
         parts.store.note_tool("default", LOOK, "honest", "k2")
         parts.store.note_tool("acme", LOOK, "honest", "k1")
-        await parts.store.written("default")
+        await parts.store.flush("default")
         seen = await parts.store.tools("default")
         assert LOOK.sha256 in {tool.spec_sha256 for tool in seen}
         assert sum(tool.name.startswith("made up") for tool in seen) == MAX_DECLARED
         assert LOOK.sha256 in {tool.spec_sha256 for tool in await parts.store.tools("acme")}
-        assert await parts.store.full_keys("acme") == []
+        assert await parts.store.keys_over_limit("acme") == []
     async with opened(place, clock) as parts:  # a process that does not remember
         await flood(parts, clock, "k1", 150)
         more = ToolSpec("one more", "read", declared=True)
         parts.store.note_tool("default", more, "bot", "k1")
-        await parts.store.written("default")
+        await parts.store.flush("default")
         assert "one more" not in {tool.name for tool in await parts.store.tools("default")}
         assert await parts.store.spec(more.sha256) is None  # nor is its definition kept
 
@@ -145,11 +145,11 @@ async def test_a_flood_between_two_batches_is_caught_up_with(parts: AppServices)
     for number in range(MAX_UNWRITTEN + 5):
         parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
     parts.store.note_tool("default", LOOK, "bot", "k2")
-    await parts.store.written("default")
+    await parts.store.flush("default")
     assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_UNWRITTEN + 1
     for number in range(MAX_UNWRITTEN + 5):  # in the same minute: those that found no room are looked at now
         parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
-    await parts.store.written("default")
+    await parts.store.flush("default")
     assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_UNWRITTEN + 6
 
 
@@ -174,16 +174,16 @@ async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: AppServi
         parts.store.count_read("default", f"made up {number:03}")
         parts.store.count_read("default", f"made up {number % MAX_NAMES:03}")
     parts.store.count_read("acme", "look")
-    await parts.store.written("default")
+    await parts.store.flush("default")
     parts.store.count_read("default", "still the same minute")
     clock.forward(MINUTE)
     parts.store.count_read("default", "look")
-    await parts.store.written("default")
-    counted = {each.tool: each.calls for each in await parts.store.used_tools("default", 0)}
+    await parts.store.flush("default")
+    counted = {each.tool: each.calls for each in await parts.store.tool_usage("default", 0)}
     assert len(counted) == MAX_NAMES + 2
     assert (counted["(other)"], counted["look"]) == (51, 1)
     assert sum(counted.values()) == 2 * (MAX_NAMES + 50) + 2
-    assert [each.tool for each in await parts.store.used_tools("acme", 0)] == ["look"]
+    assert [each.tool for each in await parts.store.tool_usage("acme", 0)] == ["look"]
     assert "(other)" not in {tool.name for tool in await parts.store.tools("default")}
 
 
@@ -204,14 +204,14 @@ async def test_calls_of_all_tools_are_counted_by_agent(parts: AppServices, clock
     await pending(parts, 3, agent="bot")
     await parts.gate.check(call(4, tool="read_file"), READ)
     await pending(parts, 5, agent="other")
-    used = await parts.store.used_tools("default", since)
+    used = await parts.store.tool_usage("default", since)
     minute = clock() // MINUTE * MINUTE
     assert sorted(used) == [
         AgentToolUsage("delete_file", "bot", 2, since + 1_000),
         AgentToolUsage("delete_file", "other", 1, since + 1_000),
         AgentToolUsage("read_file", "", 1, minute),
     ]
-    assert await parts.store.used_tools("default", clock() + MINUTE) == []
+    assert await parts.store.tool_usage("default", clock() + MINUTE) == []
 
 
 # R49
@@ -224,9 +224,9 @@ async def test_pins_with_unusual_names_are_stated_and_verified_page_by_page(plac
             values = (f"a\\{number:04}" if number % 3 else f"a\u200b{number:04}", SEND.definition)
             place.forced("insert into pins values ('default', ?, ?, '', 'ada', 0)", *values)
         place.sql("delete from marks where name = 'stated'")
-        assert await parts.store.state() == ["default"]
-        assert (await audit.verify(parts.store, "default")).faults == ()
+        assert await parts.store.backfill_statements() == ["default"]
+        assert (await audit.verify(parts.store, "default")).violations == ()
         place.forced("update pins set agent = 'mallory' where tool = ?", "a\\0901")
         place.forced("delete from pins where tool = ?", "a\u200b0900")
-        told = (await audit.verify(parts.store, "default")).faults
+        told = (await audit.verify(parts.store, "default")).violations
         assert sorted((fault.row, fault.field) for fault in told) == [("a\\\\0901", "agent"), ("a\\u{200b}0900", "")]

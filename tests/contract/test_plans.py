@@ -98,16 +98,16 @@ def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: st
 
 def written(statements: Statements) -> list[tuple[str, str]]:
     found = []
-    for name, made in statements.sets.items():
+    for name, made in statements.bulk_writes.items():
         if name not in ("write_doc", "forget_doc"):
-            found += [(f"{name}, one", made.one), (f"{name}, many", made.text)]
+            found += [(f"{name}, one", made.single), (f"{name}, many", made.text)]
     return found
 
 
 def looked_up(statements: Statements) -> list[tuple[str, str]]:
     names = sorted((FAST_QUERIES | DELIVERIES | PAUSES) - SMALL)
-    return [(f"{name}, one", statements.one[name]) for name in names] + [
-        (f"{name}, many", statements.many[name])
+    return [(f"{name}, one", statements.single[name]) for name in names] + [
+        (f"{name}, many", statements.bulk_reads[name])
         for name in ("approval", "stored", "approval_by_call", "payload", "run")
     ]
 

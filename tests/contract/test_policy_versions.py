@@ -34,7 +34,7 @@ async def started(parts: AppServices, text: str, **more: Any) -> ServerState:
 
 
 async def judged(site: ServerState, number: int) -> Outcome:
-    return await (await site.workspaces.doors("default")).gate.check(call(number), WRITE)
+    return await (await site.workspaces.services("default")).gate.check(call(number), WRITE)
 
 
 async def texts(parts: AppServices) -> list[tuple[str, str]]:
@@ -49,15 +49,15 @@ async def test_a_files_text_is_put_in_force_once_and_says_that_it_is_a_files(par
     assert (first.version, first.source) == (1, "file")
     assert (person.version, person.source) == (2, "person")
     assert again == person == await parts.store.policy("default")
-    assert await parts.store.knows_policy("default", "1" * 64)
-    assert not await parts.store.knows_policy("default", "3" * 64)
-    assert not await parts.store.knows_policy("other", "1" * 64)
+    assert await parts.store.has_policy("default", "1" * 64)
+    assert not await parts.store.has_policy("default", "3" * 64)
+    assert not await parts.store.has_policy("other", "1" * 64)
 
 
 async def test_a_file_that_is_always_applied_is_put_in_force_again(parts: AppServices) -> None:
     await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
     await parts.store.put_policy("default", "2" * 64, DENY, "ada")
-    again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration", again=True)
+    again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration", reapply=True)
     assert (again.version, again.source) == (3, "file")
 
 
@@ -85,11 +85,11 @@ async def test_a_server_with_an_older_stricter_file_judges_by_both(parts: AppSer
     older = await started(parts, DENY)
     assert isinstance(await judged(newer, 1), Proceed)
     assert isinstance(await judged(older, 2), Refused)
-    stale = (await older.workspaces.doors("default")).stale
+    stale = (await older.workspaces.services("default")).stale_policy
     assert stale is not None
-    assert stale.both
+    assert stale.is_combined
     assert "judges by both" in stale.message
-    assert (await newer.workspaces.doors("default")).stale is None
+    assert (await newer.workspaces.services("default")).stale_policy is None
 
 
 async def test_two_files_that_ask_are_joined(parts: AppServices) -> None:  # R48
@@ -117,9 +117,9 @@ async def test_a_policy_that_a_person_put_counts_alone_and_the_file_is_said_to_b
     again = await started(parts, DENY)
     assert await texts(parts) == [(DENY, "file"), (ALLOW, "person")]
     assert isinstance(await judged(again, 1), Proceed)
-    stale = (await again.workspaces.doors("default")).stale
+    stale = (await again.workspaces.services("default")).stale_policy
     assert stale is not None
-    assert not stale.both
+    assert not stale.is_combined
     assert "counts alone" in stale.message
 
 
@@ -137,11 +137,11 @@ async def test_a_file_that_says_always_wins_at_every_start(parts: AppServices, t
 async def test_an_explanation_tells_of_both_policies(parts: AppServices) -> None:
     await started(parts, DENY)
     await started(parts, ALLOW)
-    loaded = (await (await started(parts, DENY)).workspaces.doors("default")).loaded
-    explained = explain(loaded.policy, call(1), WRITE, loaded.lines)
+    loaded = (await (await started(parts, DENY)).workspaces.services("default")).loaded_policy
+    explained = explain(loaded.policy, call(1), WRITE, loaded.rule_lines)
     assert explained.verdict.kind == "deny"
-    assert 'by the rule "free": allowed' in explained.why
-    assert 'by the rule "closed": denied' in explained.why
+    assert 'by the rule "free": allowed' in explained.conclusion
+    assert 'by the rule "closed": denied' in explained.conclusion
 
 
 async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(

@@ -20,7 +20,7 @@ async def test_a_call_is_asked_about_decided_and_run_through_a_pooler(pooled_url
         await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
         assert await status(parts, approval_id) == "succeeded"
         assert await faults(parts) == []
-        warned = [check for check in await parts.store.examine() if check.what == "pooler"]
+        warned = [check for check in await parts.store.check_health() if check.what == "pooler"]
         assert [check.state for check in warned] == ["warn"]
     finally:
         await parts.store.close()
@@ -35,8 +35,8 @@ async def test_a_decision_by_another_process_wakes_the_waiter_without_notificati
         approval_id = await pending(here)
         async with here.store.watch("default", approval_id) as watch:
             await approve(there, approval_id)
-            await asyncio.wait_for(watch.changed(None), 10)
-        assert isinstance(await here.gate.look("default", approval_id), Proceed)
+            await asyncio.wait_for(watch.wait(None), 10)
+        assert isinstance(await here.gate.get_outcome("default", approval_id), Proceed)
     finally:
         await asyncio.gather(here.store.close(), there.store.close())
 

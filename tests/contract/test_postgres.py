@@ -77,7 +77,7 @@ async def test_a_cut_connection_changes_nothing_but_the_wait(
     parts = build_services_from_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
-    database.record(Cut(at, heard=heard).around)
+    database.wrap_connection(Cut(at, heard=heard).around)
     assert await approve(parts, approval_id) == "approved"
     assert await kinds(parts) == ["proposed", "approved"]
     execution = await parts.gate.start("default", approval_id, "r")
@@ -94,8 +94,8 @@ async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
     await parts.store.open()
     approval_id = await pending(parts)
     await approve(parts, await pending(parts, 2))  # from now on it is known who decides
-    monkeypatch.setattr(BatchRunner, "_stands", lambda *_: False)
-    database.record(Cut(1, heard=True).around)
+    monkeypatch.setattr(BatchRunner, "_is_committed", lambda *_: False)
+    database.wrap_connection(Cut(1, heard=True).around)
     with pytest.raises(AlreadyDecided):
         await approve(parts, approval_id)
 
@@ -244,7 +244,7 @@ def _every() -> Any:
 
 
 async def test_what_the_database_says_of_itself(parts: AppServices) -> None:
-    checks = {check.what: check for check in await parts.store.examine()}
+    checks = {check.what: check for check in await parts.store.check_health()}
     assert checks["postgresql"].state == "ok"
     assert f"{len(NAMES)} migrations" in checks["database"].found
 
@@ -293,7 +293,7 @@ async def trips(parts: AppServices, work: Any) -> tuple[object, int]:
 def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Place) -> None:
     """What was sent in part is not idle for the server, which waits for the rest of it."""
     link = PostgresConnection(place.url, {**WRITER_SETTINGS, "transaction_timeout": "2s"})
-    stopped = link.get()
+    stopped = link.get_connection()
     stopped.execute("insert into heads (workspace, seq, link, at) values ('default', 0, '', 0)")
     stopped.execute("begin")
     stopped.execute("select seq from heads for update")
@@ -303,7 +303,7 @@ def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Pla
             stopped.pgconn.send_query_params(b"select length($1)", [b"x" * 20_000])
         other.execute("set lock_timeout = '40s'")
         got = other.execute("select seq from heads for update").fetchall()
-    link.drop()
+    link.close()
     assert got == [(0,)]
 
 

@@ -34,7 +34,7 @@ async def pay(parts: AppServices, amount: object, **more: object) -> None:
 
 
 async def recorded(parts: AppServices, since: int = 0) -> list[RecordedCall]:
-    return [each async for page in parts.store.recorded("default", since) for each in page]
+    return [each async for page in parts.store.recorded_calls("default", since) for each in page]
 
 
 async def rehearsed(parts: AppServices, draft: str, since: int = 0) -> RehearsalResult:
@@ -53,7 +53,7 @@ async def test_what_an_agents_own_switch_said_is_rehearsed_with_it(parts: AppSer
     found = await recorded(parts)
     assert [(each.verdict, each.call.switch) for each in found] == [("allow", "off"), ("ask", "on")]
     report = (await rehearsed(parts, "version: 1")).report
-    assert (report.calls, report.turned, report.outdated) == (2, 0, 0)
+    assert (report.calls, report.changed_verdicts, report.outdated) == (2, 0, 0)
 
 
 # R52
@@ -80,10 +80,10 @@ async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts:
         made = call(f"pay{amount}", {"amount": amount, "key": "hunter2"}, tool="pay", **who)
         assert {name: getattr(each.call, name) for name in who} == who
         assert (each.call.tool, each.call.run_id, each.call.call_id) == ("pay", made.run_id, made.call_id)
-        assert each.call.value["amount"] == amount
+        assert each.call.parsed_args["amount"] == amount
         assert (each.spec.sha256, each.sentence) == (PAY.sha256, f"Pay {amount}")
-    assert found[1].call.value["key"] == "hunter2"
-    assert list(found[2].call.value["key"]) == [SECRET_MARKER]  # type: ignore[call-overload]  # an object
+    assert found[1].call.parsed_args["key"] == "hunter2"
+    assert list(found[2].call.parsed_args["key"]) == [SECRET_MARKER]  # type: ignore[call-overload]  # an object
 
 
 BILLING = """
@@ -118,7 +118,7 @@ async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(parts: A
     assert [each.verdict for each in found] == [each for first in verdicts for each in (first, "deny")]
     assert [each.call.caller for each in found] == [more.get("caller") for more in said for _ in range(2)]
     report = (await rehearsed(parts, BILLING.replace("> 100", "> 1000"))).report
-    assert report.turns == {("ask", "ask"): 2, ("allow", "allow"): 3, ("deny", "ask"): 2, ("deny", "allow"): 3}
+    assert report.verdict_counts == {("ask", "ask"): 2, ("allow", "allow"): 3, ("deny", "ask"): 2, ("deny", "allow"): 3}
     assert report.outdated == 0
 
 
@@ -130,14 +130,14 @@ async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_
     content = {name: value for name, value in json.loads(entry.content or b"").items() if name != "known"}
     await parts.store.deny("default", [Event("denied", entry.actor, json.loads(entry.data), "", content)], PAY)
     report = (await rehearsed(parts, BILLING.replace("> 100", "> 1000"))).report
-    assert report.turns == {("deny", "allow"): 1, ("deny", "ask"): 1}
+    assert report.verdict_counts == {("deny", "allow"): 1, ("deny", "ask"): 1}
 
 
 # R52, R58
 async def test_a_name_that_was_refused_is_refused_by_every_draft(parts: AppServices) -> None:
     await pay(parts, 5, caller=key("billing"), refusal="A name in this call looks like 'pay' and is not.")
     report = (await rehearsed(parts, "rules: [{name: all, then: allow}]")).report
-    assert (report.turns, report.outdated) == ({("deny", "deny"): 1}, 0)
+    assert (report.verdict_counts, report.outdated) == ({("deny", "deny"): 1}, 0)
 
 
 # R52
@@ -145,7 +145,7 @@ async def test_a_person_is_known_by_their_address_in_a_rehearsal_too(parts: AppS
     await parts.accounts.add_user("default", "ann", "viewer", "ada", email="ann@example.com")
     await pay(parts, 5, requester="ann", aliases=("ann@example.com",))
     report = (await rehearsed(parts, "rules: [{name: not ann, users: [ann@example.com], then: deny}]")).report
-    assert report.turns == {("ask", "deny"): 1}
+    assert report.verdict_counts == {("ask", "deny"): 1}
 
 
 # R52
@@ -155,7 +155,7 @@ async def test_a_rehearsal_counts_every_call_but_allowed_reads(parts: AppService
         await pay(parts, amount)
     await parts.gate.check(call("read", tool=READ.name), READ)
     found = await rehearsed(parts, NOTHING)
-    assert found.report.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
+    assert found.report.verdict_counts == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
     assert (found.erased, found.report.outdated) == (0, 0)
 
 
@@ -175,7 +175,7 @@ async def test_an_edited_call_is_judged_with_what_came_of_it(parts: AppServices)
     edit = Edit(b'{"path":"/tmp/y"}', Acknowledgement(stored.approval.args_sha256))
     await parts.inbox.decide("default", approval_id, edit, BOB)
     (found,) = await recorded(parts)
-    assert (found.call.value, found.sentence) == ({"path": "/tmp/y"}, "Delete /tmp/y")
+    assert (found.call.parsed_args, found.sentence) == ({"path": "/tmp/y"}, "Delete /tmp/y")
 
 
 async def test_workspaces_are_rehearsed_apart(parts: AppServices) -> None:
@@ -191,7 +191,7 @@ async def test_shadow_rules_are_noted_with_every_kind_of_call(parts: AppServices
     found = await shadow_report(parts.store, "default", 0, lambda *_: None)
     (shadow,) = found.rules
     assert (found.calls, found.erased, shadow.rule) == (3, 0, "would stop all")
-    assert shadow.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
+    assert shadow.verdict_counts == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
 
 
 # R52

@@ -76,7 +76,7 @@ async def approved(desk: AppServices) -> str:
     """Plays the reviewer for the next call that waits."""
     async with desk.store.watch("default") as watch:
         while not (page := await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items:
-            await watch.changed(1)
+            await watch.wait(1)
     stored: Stored = page.items[0]
     seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
     await desk.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
@@ -259,7 +259,10 @@ async def test_a_wrong_key_says_what_to_do_and_is_not_shown(server: str) -> None
     async with Client(server, key) as client:
         with pytest.raises(Unauthenticated, match="interlock keys create") as refused:
             await client.check(propose("send", {}, "run", "1"))
-    assert key not in f"{refused.value!r} {refused.value.to_json()} {client!r} {vars(client)!r} {vars(client._talk)!r}"
+    assert (
+        key
+        not in f"{refused.value!r} {refused.value.to_json()} {client!r} {vars(client)!r} {vars(client._transport)!r}"
+    )
     with pytest.raises(Unauthenticated), Interlock(server, key=key):
         pytest.fail("it opened")
 

@@ -87,7 +87,7 @@ async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: AppServ
     waiting = await wire(bank)
     assert await vote(bank, waiting, await person(bank, "bob")) == "pending"
     gone = await bank.accounts.remove_user("default", "bob", "ada")
-    assert gone.ended.votes == (waiting,)
+    assert gone.effects.votes == (waiting,)
     assert (await approval(bank, waiting)).votes == ()
     assert await vote(bank, waiting, await person(bank, "eve")) == "pending", "one of two"
     assert await vote(bank, waiting, await person(bank, "fay")) == "approved"
@@ -179,7 +179,7 @@ async def test_a_grant_ends_with_what_its_maker_may(bank: AppServices, how: str)
             change = await bank.accounts.change_user("default", "bob", "ada", role="viewer")
         case _:
             change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
-    assert change.ended.grants == (("g1", "pay"),)
+    assert change.effects.grants == (("g1", "pay"),)
     assert not await pay(bank, 2)
     assert (await bank.store.grant("default", "g1")).revoked_at == START
     assert "grant_revoked" in await kinds(bank)
@@ -191,7 +191,7 @@ async def test_a_change_that_takes_nothing_away_ends_nothing(bank: AppServices) 
     await bank.inbox.grant(GRANT, await person(bank, "bob"))
     await vote(bank, waiting, await person(bank, "bob"))
     change = await bank.accounts.change_user("default", "bob", "ada", role="admin", teams=FINANCE | {"ops"})
-    assert change.ended == RemovalEffects()
+    assert change.effects == RemovalEffects()
     assert await pay(bank)
     assert [each.by for each in (await approval(bank, waiting)).votes] == ["bob"]
 
@@ -200,7 +200,7 @@ async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: AppServ
     waiting = await wire(bank)
     await vote(bank, waiting, await person(bank, "bob"))
     change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
-    assert change.ended.votes == (waiting,)
+    assert change.effects.votes == (waiting,)
     assert (await approval(bank, waiting)).votes == ()
 
 
@@ -212,8 +212,8 @@ async def test_delegations_by_and_to_somebody_end_with_them(bank: AppServices) -
     await bank.inbox.delegate("default", to_both, People(frozenset({"bob", "zoe"})), await person(bank, "eve"))
     await vote(bank, by_bob, await person(bank, "zoe"))
     gone = await bank.accounts.remove_user("default", "bob", "ada")
-    assert set(gone.ended.delegations) == {by_bob, to_bob, to_both}
-    assert gone.ended.votes == (by_bob,), "in the seat of somebody who is gone"
+    assert set(gone.effects.delegations) == {by_bob, to_bob, to_both}
+    assert gone.effects.votes == (by_bob,), "in the seat of somebody who is gone"
     assert [(await approval(bank, each)).delegations for each in (by_bob, to_bob)] == [(), ()]
     (left,) = (await approval(bank, to_both)).delegations
     assert left.to == People(frozenset({"zoe"}))
@@ -226,7 +226,7 @@ async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: AppServices)
     await accounts.set_away("default", "eve", START + HOUR, People(frozenset({"bob"})), "eve")
     await accounts.set_away("default", "fay", START + HOUR, People(frozenset({"bob", "ada"})), "fay")
     gone = await accounts.remove_user("default", "bob", "ada")
-    assert gone.ended.away == ("eve", "fay")
+    assert gone.effects.away == ("eve", "fay")
     left = {user.name: user.away_to for user in await accounts.users("default")}
     assert (left["eve"], left["fay"]) == (None, People(frozenset({"ada"})))
 
@@ -237,9 +237,9 @@ async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: AppS
     invitation = await accounts.create_link("default", "root", role="admin")
     key, _ = await accounts.create_key("default", "office", "agent", "root")
     gone = await accounts.remove_user("default", "root", "ada")
-    assert (gone.ended.links, gone.ended.made_keys) == (1, ((key.id, "office"),))
+    assert (gone.effects.links, gone.effects.made_keys) == (1, ((key.id, "office"),))
     with pytest.raises(Error, match="was used, or its time is over"):
-        await accounts.link(invitation)
+        await accounts.inspect_link(invitation)
 
 
 async def test_what_would_end_is_told_before_and_nothing_changes(bank: AppServices) -> None:
@@ -248,13 +248,13 @@ async def test_what_would_end_is_told_before_and_nothing_changes(bank: AppServic
     await vote(bank, waiting, await person(bank, "bob"))
     key, _ = await bank.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     before = await kinds(bank)
-    told = await bank.accounts.preview("default", "bob")
+    told = await bank.accounts.preview_change("default", "bob")
     assert (told.grants, told.votes, told.keys) == ((("g1", "pay"),), (waiting,), ((key.id, "laptop"),))
-    demoted = await bank.accounts.preview("default", "bob", "viewer")
+    demoted = await bank.accounts.preview_change("default", "bob", "viewer")
     assert (demoted.grants, demoted.votes, demoted.keys) == ((("g1", "pay"),), (waiting,), ())
     assert await kinds(bank) == before
     assert await pay(bank)
-    assert (await bank.accounts.remove_user("default", "bob", "ada")).ended == told
+    assert (await bank.accounts.remove_user("default", "bob", "ada")).effects == told
 
 
 async def test_a_vote_that_races_a_removal_does_not_count(bank: AppServices) -> None:
@@ -316,18 +316,18 @@ async def test_calls_that_wait_are_read_once_for_a_change_and_not_at_all_for_a_n
     bank: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them are read under the lock of the ledger, where everybody else waits."""
-    approval_id, reads, read = await wire(bank), [], Transaction.answered
+    approval_id, reads, read = await wire(bank), [], Transaction.pending_with_activity
 
     def counted(tx: Transaction, workspace: str) -> list[Approval]:
         reads.append(workspace)
         return read(tx, workspace)
 
     await vote(bank, approval_id, await person(bank, "bob"))
-    monkeypatch.setattr(Transaction, "answered", counted)
+    monkeypatch.setattr(Transaction, "pending_with_activity", counted)
     await bank.accounts.change_user("default", "bob", "ada", email="bob@example.com")
     assert reads == []
     changed = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
-    assert (reads, changed.ended.votes) == (["default"], (approval_id,))
+    assert (reads, changed.effects.votes) == (["default"], (approval_id,))
     await bank.accounts.remove_user("default", "bob", "ada")
     assert reads == ["default", "default"]
     assert await faults(bank) == []

@@ -28,7 +28,7 @@ BAD = {"amount": "ten", "to": "shop"}
 
 
 async def misfit(parts: AppServices, number: int = 1, spec: ToolSpec = MONEY) -> str:
-    outcome = await parts.gate.check(call(number, BAD, tool=spec.name), spec, take_misfits=True)
+    outcome = await parts.gate.check(call(number, BAD, tool=spec.name), spec, accept_invalid=True)
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
 
@@ -174,6 +174,6 @@ rules:
             with pytest.raises(InvalidDecision):
                 await approve(parts, approval_id)
         wipe = ToolSpec("wipe", "destructive", schema=MONEY.schema)
-        assert isinstance(await parts.gate.check(call(9, BAD, tool="wipe"), wipe, take_misfits=True), Refused)
-        fits = await parts.gate.check(call(8, {"amount": 1, "to": "x"}, tool="t1"), spec, take_misfits=True)
+        assert isinstance(await parts.gate.check(call(9, BAD, tool="wipe"), wipe, accept_invalid=True), Refused)
+        fits = await parts.gate.check(call(8, {"amount": 1, "to": "x"}, tool="t1"), spec, accept_invalid=True)
         assert isinstance(fits, Proceed)

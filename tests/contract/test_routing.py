@@ -125,7 +125,9 @@ async def test_what_nobody_answers_runs_only_where_the_rule_says_so(
     await all_of_them.sweep()
     assert sorted(heard) == sorted(CLIMBED)
     assert isinstance(await agent, Proceed)
-    ended = {name: [message.topic for _, message, _ in told.heard] for name, told in all_of_them.channels.items()}
+    ended = {
+        name: [message.approval_view for _, message, _ in told.heard] for name, told in all_of_them.channels.items()
+    }
     shown = {topic.status for topics in ended.values() for topic in topics if topic is not None}
     assert (shown, len(ended["mail"])) == ({"approved"}, 3)
     assert await faults(parts) == []
@@ -240,7 +242,7 @@ async def test_who_was_removed_is_told_nothing_more(parts: AppServices, all_of_t
         "default", User("bob", "reviewer", teams=BOB.teams, email="bob@example.com", removed_at=clock()), "ada"
     )
     assert await an_hour(parts, all_of_them, clock, 15) == []
-    assert await parts.store.deliveries.listed("default", "parked") == []
+    assert await parts.store.deliveries.list_deliveries("default", "parked") == []
 
 
 # When
@@ -293,23 +295,25 @@ async def test_reminders_of_the_configuration_are_in_the_terms(parts: AppService
         parts, Routes({"room": ChannelCapabilities()}, "room"), PolicyChannelSettings((2 * MINUTE,)), room=Told()
     )
     await room.sweep()
-    doors = await room.workspaces.doors("default")
+    doors = await room.workspaces.services("default")
     await doors.gate.check(call(), WRITE)
     heard = [(minute, why) for minute, _, _, why in await an_hour(parts, room, clock, 5)]
     assert heard == [(0, "ask"), (2, "remind")]
-    verdict = explain(doors.loaded.policy, call(), WRITE, doors.loaded.lines).verdict
+    verdict = explain(doors.loaded_policy.policy, call(), WRITE, doors.loaded_policy.rule_lines).verdict
     draft = await room.workspaces.draft("default", "version: 1")
     assert getattr(verdict, "remind", ()) == draft.policy.default_ask.remind == (2 * MINUTE,)
 
 
 async def test_one_of_a_flood_is_reminded_by_itself(parts: AppServices, clock: Clock) -> None:  # R44
     await rules(parts, "version: 1\ndefaults: {remind: 2m}")
-    room = Set(parts, Routes({"room": ChannelCapabilities(most=2)}, "room"), room=Told())
+    room = Set(parts, Routes({"room": ChannelCapabilities(rate_per_minute=2)}, "room"), room=Told())
     await room.sweep()
     for number in range(3):
         await pending(parts, number)
     assert await room.sweep() == 2
-    [alone] = [message.topic.approval.id for _, message, _ in room.channels["room"].heard if message.topic]
+    [alone] = [
+        message.approval_view.approval.id for _, message, _ in room.channels["room"].heard if message.approval_view
+    ]
     assert sorted(why for _, _, why in room.loud()) == ["ask", "group"]
     await approve(parts, alone)
     heard = await an_hour(parts, room, clock, 5)
@@ -317,7 +321,7 @@ async def test_one_of_a_flood_is_reminded_by_itself(parts: AppServices, clock: C
 
 
 async def test_a_draft_names_channels_that_there_are(parts: AppServices) -> None:  # R26, R30
-    reaching = PolicyChannelSettings((), frozenset({"dashboard", "room"}), places=False)
+    reaching = PolicyChannelSettings((), frozenset({"dashboard", "room"}), has_destinations=False)
     room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=Told())
     rule = "version: 1\nrules: [{name: r, then: ask, channels: [%s]}]"
     with pytest.raises(Misconfigured, match='unknown channel "rom"; did you mean "room"'):
@@ -339,10 +343,10 @@ async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: AppServi
     await room.sweep()
     approval_id = await pending(parts)
     await room.courier.route()
-    assert len(await parts.store.deliveries.claim("default", "room", "another", 8, 10)) == 1
+    assert len(await parts.store.deliveries.lease("default", "room", "another", 8, 10)) == 1
     await approve(parts, approval_id)
     await room.sweep()
     clock.forward(2 * MINUTE)
     await room.sweep()
     assert room.channels["room"].said == [("send", "ended")]
-    assert (await room.sweep(), await parts.store.deliveries.listed("default", "due")) == (0, [])
+    assert (await room.sweep(), await parts.store.deliveries.list_deliveries("default", "due")) == (0, [])

@@ -101,7 +101,7 @@ async def furnished(parts: AppServices, place: File, clock: Clock, stored: int) 
     await parts.put_policy("default", POLICY, "ada", {})
     await parts.store.put_user("default", User("eve", "reviewer", email="eve@example.com"), "ada")
     routes = Routes(
-        {"room": ChannelCapabilities(most=1_000), "pager": ChannelCapabilities()}, "room", escalation="pager"
+        {"room": ChannelCapabilities(rate_per_minute=1_000), "pager": ChannelCapabilities()}, "room", escalation="pager"
     )
     people = Set(parts, routes, room=Told(), pager=Told())
     await people.sweep()

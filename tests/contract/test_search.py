@@ -220,13 +220,13 @@ async def test_words_that_were_read_before_an_erasure_are_not_written_after_it(
 ) -> None:
     """A lot as somebody read it who is held up, until an erasure has come in between."""
     approval_id = await pay(parts, 1, "ann")
-    await parts.store.index()
+    await parts.store.update_search_index()
     await reject(parts, approval_id, "Zurich")
     clock.forward(60_000)
     late = IndexBatch("default", 1, 2, changed=[(approval_id, "zurich")])
     async for _ in parts.store.erase("default", Erasure("approval", approval_id, by="ada")):
         database = parts.store._database
-        assert not await database.finder.keep(database, late)
+        assert not await database.full_text_index.write_batch(database, late)
     assert await search(parts, text="zurich") == []
     assert await search(parts, tool="pay") == [approval_id]
     assert "zurich" not in place.sql("select words from docs")[0][0]
@@ -347,15 +347,15 @@ async def test_the_worker_makes_things_searchable_that_have_settled(
         ("other", "search"),
     ]
     assert place.sql("select count(*) from docs") == [(2,)]
-    assert not await parts.store.index()
+    assert not await parts.store.update_search_index()
 
 
 async def test_only_what_changed_is_indexed_again(parts: AppServices, place: Place) -> None:
     ids = [await pay(parts, number) for number in range(5)]
-    await parts.store.index()
+    await parts.store.update_search_index()
     place.sql("update docs set words = 'untouched'")
     await reject(parts, ids[2], "no")
-    await parts.store.index()
+    await parts.store.update_search_index()
     untouched = {row[0] for row in place.sql("select id from docs where words = 'untouched'")}
     assert untouched == {*ids} - {ids[2]}
     assert await search(parts, tool="pay") == [ids[2]]
@@ -368,7 +368,7 @@ async def test_a_search_that_is_behind_says_so(parts: AppServices, monkeypatch: 
     found = []
     for _ in range(3):
         page = await parts.store.list("default", ApprovalQuery(tool="pay"))
-        found.append((len(page.items), page.behind))
+        found.append((len(page.items), page.is_index_behind))
     assert found == [(4, True), (8, True), (9, False)]
     assert await search(parts, tool="pay") == ids[::-1]
 
@@ -390,7 +390,12 @@ async def test_several_that_index_at_once_do_no_harm(
     monkeypatch.setattr(searching, "BATCH_SIZE", 3)
     async with opened(place, clock) as one, opened(place, clock) as two:
         ids = [await pay(one, number) for number in range(20)]
-        await asyncio.gather(one.store.index(), two.store.index(), one.store.index(), search(two, text="ann"))
+        await asyncio.gather(
+            one.store.update_search_index(),
+            two.store.update_search_index(),
+            one.store.update_search_index(),
+            search(two, text="ann"),
+        )
         assert await search(one, text="ann") == await search(two, tool="pay") == ids[::-1]
         assert place.sql("select count(*), count(distinct id) from docs") == [(20, 20)]
 
@@ -402,13 +407,13 @@ async def test_postgresql_locks_the_mark_before_the_documents(postgres_server: S
     place = Base(postgres_server, name)
     async with opened(place, clock) as parts:
         approval_id = await pay(parts, 1)
-        await parts.store.index()
+        await parts.store.update_search_index()
         await parts.gate.cancel("default", approval_id, "agent")
         with postgres_server.connect(name) as holder, holder.transaction():
             holder.execute("select from docs for update")
             erasing = asyncio.ensure_future(erase(parts, "approval", approval_id))
             await waiting(place, 1)
-            indexing = asyncio.ensure_future(parts.store._searching.catch_up("default"))
+            indexing = asyncio.ensure_future(parts.store._search.catch_up("default"))
             await waiting(place, 2)
         await asyncio.gather(erasing, indexing)
         assert await search(parts, text="ann") == []
@@ -445,7 +450,7 @@ async def test_while_nothing_can_be_indexed_the_old_is_still_found(parts: AppSer
     new = await pay(parts, 2)
     place.sql("alter table marks rename to away")
     page = await parts.store.list("default", ApprovalQuery(tool="pay"))
-    assert ([stored.approval.id for stored in page.items], page.behind) == ([old], True)
+    assert ([stored.approval.id for stored in page.items], page.is_index_behind) == ([old], True)
     assert await parts.worker.sweep() == 0
     place.sql("alter table away rename to marks")
     assert await search(parts, tool="pay") == [new, old]
@@ -478,10 +483,10 @@ async def test_no_part_of_sqlite_keeps_an_erased_word(tmp_path: Path, clock: Clo
         for number, word in enumerate(("qxerasedqx", "vxforgottenvx", *("ann", "bob") * 20, "zxstayszx")):
             approval_id = await pay(parts, number, word, thread_id=f"t{number}")
             await parts.gate.cancel("default", approval_id, "agent")
-            await parts.store.index()
+            await parts.store.update_search_index()
             clock.forward(1_000)
         await erase(parts, "thread", "t0")
-        while await parts.store.forget(41_500):
+        while await parts.store.apply_retention(41_500):
             pass
     written = path.read_bytes()
     assert (b"xerasedq" in written, b"xforgottenv" in written, b"xstaysz" in written) == (False, False, True)

@@ -75,10 +75,10 @@ async def test_history_is_newest_first_and_can_be_filtered(parts: AppServices, c
 
 async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts: AppServices) -> None:
     first, second = await pending(parts, 1), await pending(parts, 2)
-    assert await parts.store.ids_like("default", first[-10:], 5) == [first]
-    assert set(await parts.store.ids_like("default", first[:8], 5)) == {first, second}  # made in the same minute
-    assert await parts.store.ids_like("default", "%", 5) == []
-    assert await parts.store.ids_like("other", first, 5) == []
+    assert await parts.store.find_ids("default", first[-10:], 5) == [first]
+    assert set(await parts.store.find_ids("default", first[:8], 5)) == {first, second}  # made in the same minute
+    assert await parts.store.find_ids("default", "%", 5) == []
+    assert await parts.store.find_ids("other", first, 5) == []
 
 
 async def test_a_cursor_that_no_list_gave_is_refused(parts: AppServices) -> None:
@@ -242,8 +242,8 @@ async def test_open_runs_are_counted_by_whose_programs_hold_them(parts: AppServi
             return open_run(f"run{number}", "default", f"agent{number}", runner, 1_000, moment)
 
         await parts.store.add_run("default", opened_run)
-    assert await parts.store.open_runs_of("default", "remote:a:", 10) == 2
-    assert await parts.store.open_runs_of("default", "remote:a:", 1) == 1
-    await parts.store.step_run("default", "run0", lambda run, _: close_run(run, "remote:a:1"))
-    assert await parts.store.open_runs_of("default", "remote:a:", 10) == 1
-    assert await parts.store.open_runs_of("elsewhere", "remote:a:", 10) == 0
+    assert await parts.store.count_open_runs("default", "remote:a:", 10) == 2
+    assert await parts.store.count_open_runs("default", "remote:a:", 1) == 1
+    await parts.store.update_run("default", "run0", lambda run, _: close_run(run, "remote:a:1"))
+    assert await parts.store.count_open_runs("default", "remote:a:", 10) == 1
+    assert await parts.store.count_open_runs("elsewhere", "remote:a:", 10) == 0

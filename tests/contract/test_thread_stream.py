@@ -86,19 +86,19 @@ async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(sce
     scene.here.begin("default", ID, 1)
     for piece, line in (("One ", None), ("two ", BELOW), ("three.", None)):
         await scene.here.add("default", ID, piece)
-        told += await reader.news()
+        told += await reader.read_events()
         if line is not None:
             await scene.write(line)
             other = scene.reader(thread, told[-1].position, here=False)
-            assert names(await other.news()) == ["approval_resolved"]
+            assert names(await other.read_events()) == ["approval_resolved"]
     scene.here.end("default", ID)
     await scene.write(REPLY, ENDED)
-    told += await reader.news()
+    told += await reader.read_events()
     assert words(told) == WORDS
     assert names(told) == ["approval_resolved", "tool_call_start", "tool_call_start", "done"]
     for number in range(len(told)):
         after = told[number - 1].position if number else BEGIN
-        rest = await scene.reader(thread, after).news()
+        rest = await scene.reader(thread, after).read_events()
         assert words([*told[:number], *rest]) == WORDS, after
         assert names([*told[:number], *rest]) == names(told), after
 
@@ -106,28 +106,28 @@ async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(sce
 async def test_words_of_another_process_are_told_as_they_are_kept(scene: Scene) -> None:  # R3
     thread = await scene.open()
     reader = scene.reader(thread)
-    assert await reader.news() == []
-    assert reader.pause == 0.2  # nobody tells when another process begins to speak
+    assert await reader.read_events() == []
+    assert reader.poll_after == 0.2  # nobody tells when another process begins to speak
     await scene.keep(1, "One ")
-    first = await reader.news()
+    first = await reader.read_events()
     await scene.keep(1, "One two ")
-    second = await reader.news()
+    second = await reader.read_events()
     assert [words(first), words(second)] == ["One ", "two "]
     await scene.write(REPLY)
-    assert words(await reader.news()) == "three."
+    assert words(await reader.read_events()) == "three."
 
 
 async def test_words_that_came_to_nothing_are_taken_back(scene: Scene) -> None:  # R3
     thread = await scene.open()
     reader = scene.reader(thread)
     await scene.keep(1, "Wrong")
-    told = await reader.news()
+    told = await reader.read_events()
     await scene.write(FAILED)
     await scene.keep(1, "Wrong indeed")  # written by whoever does not know yet
-    told += await reader.news()
+    told += await reader.read_events()
     assert told[-1].data == {"content": "", "reset": True}
     for after in (BEGIN, *(each.position for each in told)):
-        rest = await scene.reader(thread, after).news()
+        rest = await scene.reader(thread, after).read_events()
         assert words(rest) == ""
         assert bool(rest) == (after == told[0].position)  # whoever has them is told to drop them
 
@@ -135,12 +135,12 @@ async def test_words_that_came_to_nothing_are_taken_back(scene: Scene) -> None: 
 async def test_words_behind_a_line_that_was_not_read_wait_for_it(scene: Scene) -> None:
     thread = await scene.open()
     reader = scene.reader(thread)
-    await reader.news()
+    await reader.read_events()
     scene.here.begin("default", ID, 5)
     await scene.here.add("default", ID, "Of the next turn")
-    assert words(await reader.news()) == ""
+    assert words(await reader.read_events()) == ""
     await scene.write(REPLY, BELOW, BELOW, BELOW)
-    assert words(await reader.news()) == WORDS + "Of the next turn"
+    assert words(await reader.read_events()) == WORDS + "Of the next turn"
 
 
 @pytest.mark.parametrize(("due", "pause"), [(None, None), (4_000, 4.0)])
@@ -150,12 +150,12 @@ async def test_nobody_looks_at_a_thread_that_rests(
     thread = await scene.open()
     reader = scene.reader(thread)
     for _ in range(30):
-        await reader.news()
-    assert reader.pause == 1.0  # at work, in silence
+        await reader.read_events()
+    assert reader.poll_after == 1.0  # at work, in silence
     due_at = None if due is None else parts.clock() + due
     await parts.store.threads.step("default", ID, lambda held, moment: suspend(held, held.fence, due_at, moment))
-    await reader.news()
-    assert reader.pause == pause
+    await reader.read_events()
+    assert reader.poll_after == pause
 
 
 @pytest.mark.parametrize("text", ["x", "1.x", "-1", "1.2.3", "1" * 16, "१"])

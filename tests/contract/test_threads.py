@@ -73,7 +73,7 @@ async def stop(parts: AppServices) -> Thread:
 
 
 async def kinds(parts: AppServices, thread_id: str = "thread-1") -> list[str]:
-    return [line.kind for line in await parts.store.threads.lines("default", thread_id)]
+    return [line.kind for line in await parts.store.threads.entries("default", thread_id)]
 
 
 async def card(parts: AppServices, thread_id: str = "thread-1", call: str = "1:c1") -> str:
@@ -105,8 +105,8 @@ async def test_a_thread_comes_back_as_it_was_kept(parts: AppServices) -> None:
     )
     assert await get(parts) == question
     assert question.confirmation == confirmation
-    (said, confirming, failed) = await parts.store.threads.lines("default", "thread-1")
-    assert (said.n, said.at, said.kind, said.actor) == (1, START, "said", "agent:assistant")
+    (said, confirming, failed) = await parts.store.threads.entries("default", "thread-1")
+    assert (said.number, said.at, said.kind, said.actor) == (1, START, "said", "agent:assistant")
     assert said.body == {"text": "Löse das 🙂", "agent": "writer"}
     assert (confirming.kind, failed.body) == ("confirming", WORDS.body)
     assert await faults(parts) == []
@@ -140,18 +140,18 @@ async def test_lines_that_are_written_at_once_are_numbered_without_a_gap(
 
     writing = [append(parts, held.fence, WORDS) if n % 3 else mirror((parts, others)[n % 2], n) for n in range(60)]
     await asyncio.gather(*writing)
-    lines = await parts.store.threads.lines("default", "thread-1")
-    assert [line.n for line in lines] == list(range(1, 62))
-    assert (await get(parts)).lines == 61
+    lines = await parts.store.threads.entries("default", "thread-1")
+    assert [line.number for line in lines] == list(range(1, 62))
+    assert (await get(parts)).entry_count == 61
     assert await faults(parts) == []
 
 
 async def test_a_long_log_is_read_to_its_end(parts: AppServices) -> None:
     held = await taken(parts)
     await append(parts, held.fence, *[WORDS] * 2_500)
-    assert len(await parts.store.threads.lines("default", "thread-1")) == 2_501
-    assert [line.n for line in await parts.store.threads.lines("default", "thread-1", 2_499)] == [2_500, 2_501]
-    assert [line.n for line in await parts.store.threads.lines("default", "thread-1", 7, 10)] == [8, 9]
+    assert len(await parts.store.threads.entries("default", "thread-1")) == 2_501
+    assert [line.number for line in await parts.store.threads.entries("default", "thread-1", 2_499)] == [2_500, 2_501]
+    assert [line.number for line in await parts.store.threads.entries("default", "thread-1", 7, 10)] == [8, 9]
 
 
 async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: AppServices) -> None:
@@ -159,7 +159,7 @@ async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: AppServic
     for body in ({"text": "a\x00b"}, {"text": "x" * 1_100_000}):
         with pytest.raises(InvalidRequest):
             await append(parts, held.fence, WORDS, NewThreadEntry("replied", "agent:assistant", body))
-    assert (await kinds(parts), (await get(parts)).lines) == (["said"], 1)
+    assert (await kinds(parts), (await get(parts)).entry_count) == (["said"], 1)
     assert await faults(parts) == []
 
 
@@ -387,7 +387,7 @@ async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(place: 
         await asyncio.sleep(0.05)
     await asyncio.gather(*work)
     thread = await get(parts)
-    assert (await is_due(parts), thread.woken > 0) == (True, True)
+    assert (await is_due(parts), thread.wake_count > 0) == (True, True)
 
 
 # R13
@@ -449,12 +449,12 @@ async def test_a_persons_threads_are_listed_the_newest_first_and_in_pages(parts:
         clock.forward(1_000)
         await new(parts, f"thread-{number}")
     store = parts.store.threads
-    first = await store.of_person("default", "ann", (2**62, ""), 3)
+    first = await store.list_by_person("default", "ann", (2**62, ""), 3)
     assert [thread.id for thread in first] == ["thread-4", "thread-3", "thread-2"]
-    rest = await store.of_person("default", "ann", (first[-1].updated_at, first[-1].id), 3)
+    rest = await store.list_by_person("default", "ann", (first[-1].updated_at, first[-1].id), 3)
     assert [thread.id for thread in rest] == ["thread-1", "thread-0"]
-    assert await store.of_person("default", "bob", (2**62, ""), 3) == []
-    assert len(await store.of_everybody("default", (2**62, ""), 9)) == 5
+    assert await store.list_by_person("default", "bob", (2**62, ""), 3) == []
+    assert len(await store.list_all("default", (2**62, ""), 9)) == 5
 
 
 MANY = """
@@ -493,10 +493,10 @@ async def woken(parts: AppServices, workspace: str, name: str, act: Callable[[],
     """Whether somebody who waits for this hears of it long before they would look by themselves."""
     loop = asyncio.get_running_loop()
     async with parts.store.watch(workspace, name) as watch:
-        await watch.changed(0.05)  # what was before
+        await watch.wait(0.05)  # what was before
         began = loop.time()
         await act()  # type: ignore[misc]
-        await watch.changed(20.0)
+        await watch.wait(20.0)
         return loop.time() - began < 15.0
 
 
@@ -533,13 +533,13 @@ async def test_only_whoever_has_a_thread_asks_about_its_calls(parts: AppServices
     call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
     await step(parts, lambda thread, moment: threads.stop(thread, "ann", moment))
     with pytest.raises(LeaseLost):
-        await parts.gate.within(thread.fence).check(call, SEND)
-    assert await parts.gate.known("default", thread.id, "2:c1") is None
+        await parts.gate.with_fence(thread.fence).check(call, SEND)
+    assert await parts.gate.find_approval("default", thread.id, "2:c1") is None
 
 
 async def test_what_was_asked_before_a_thread_was_lost_is_still_known(parts: AppServices) -> None:  # R24
     thread = await taken(parts)
     call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
-    first = await parts.gate.within(thread.fence).check(call, SEND)
+    first = await parts.gate.with_fence(thread.fence).check(call, SEND)
     await step(parts, lambda thread, moment: threads.stop(thread, "ann", moment))
-    assert await parts.gate.within(thread.fence).check(call, SEND) == first
+    assert await parts.gate.with_fence(thread.fence).check(call, SEND) == first

@@ -17,8 +17,8 @@ async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: AppServi
         stored = await parts.store.get("default", approval_id)  # the look
         assert stored.approval.status == "pending"
         await parts.inbox.decide("default", approval_id, Respond("hello"), BOB)  # lands before the wait
-        await asyncio.wait_for(watch.changed(None), 10)
-    assert await parts.gate.look("default", approval_id) == Answered("hello", approval_id)
+        await asyncio.wait_for(watch.wait(None), 10)
+    assert await parts.gate.get_outcome("default", approval_id) == Answered("hello", approval_id)
 
 
 async def test_a_decision_by_another_process_wakes_the_waiter(place: Place, clock: Clock) -> None:
@@ -26,8 +26,8 @@ async def test_a_decision_by_another_process_wakes_the_waiter(place: Place, cloc
         approval_id = await pending(here)
         async with here.store.watch("default", approval_id) as watch:
             await approve(there, approval_id)
-            await asyncio.wait_for(watch.changed(None), 10)
-        assert isinstance(await here.gate.look("default", approval_id), Proceed)
+            await asyncio.wait_for(watch.wait(None), 10)
+        assert isinstance(await here.gate.get_outcome("default", approval_id), Proceed)
 
 
 async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> None:
@@ -62,7 +62,7 @@ async def test_reading_announces_nothing(parts: AppServices) -> None:
             await parts.store.get("default", approval_id)
             await parts.inbox.show("default", approval_id)
         try:
-            await asyncio.wait_for(watch.changed(None), 0.1)
+            await asyncio.wait_for(watch.wait(None), 0.1)
         except TimeoutError:
             return True
         return False
@@ -70,6 +70,6 @@ async def test_reading_announces_nothing(parts: AppServices) -> None:
     async with parts.store.watch("default") as watch:
         # What was written before may be announced late, but only once: if reading announced, it would never be quiet.
         assert any([await quiet(watch) for _ in range(5)])
-        woken = asyncio.create_task(watch.changed(None))
+        woken = asyncio.create_task(watch.wait(None))
         await parts.gate.check(call(2), WRITE)
         await asyncio.wait_for(woken, 10)

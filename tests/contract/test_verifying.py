@@ -214,7 +214,7 @@ async def people(parts: AppServices) -> None:
     lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
     await accounts.revoke_key("default", lost.id, "ada")
     bindings = KeyBindings(("office",), ("mail", "note*"), "any", 0, 7)
-    bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lasts=9 * DAY)
+    bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lifetime=9 * DAY)
     await accounts.rotate_key("default", bound.id, "ada")
     await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
@@ -302,7 +302,7 @@ async def run(parts: AppServices, approval_id: str) -> None:
 
 
 async def found(parts: AppServices) -> tuple[Violation, ...]:
-    return (await audit.verify(parts.store, "default")).faults
+    return (await audit.verify(parts.store, "default")).violations
 
 
 NAMES = {"wired": "call_", "noted": "call_", "failed": "callf", "edited": "calle", "resolved": "callu"}
@@ -452,7 +452,7 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
             done.set()
             reports = await verifying
             await other.store.close()
-    assert [report.faults for report in reports if report.faults] == []
+    assert [report.violations for report in reports if report.violations] == []
     assert len({report.entries for report in reports}) > 2, "it has to meet them at work"
 
 
@@ -508,7 +508,7 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
 ) -> None:
     assert await found(before) == ()
     entries = (await before.store.head("default")).seq
-    assert (await before.store.state(), await before.store.state()) == (["default"], [])
+    assert (await before.store.backfill_statements(), await before.store.backfill_statements()) == (["default"], [])
     assert (await before.store.head("default")).seq == entries + 1
     assert await found(before) == ()
     waits = place.sql("select id from approvals where call_id = 'callw'")[0][0]
@@ -544,7 +544,7 @@ async def test_a_hook_that_comes_first_states_a_database_from_before(before: App
 
 
 async def test_what_comes_after_the_statement_counts_more(before: AppServices, clock: Clock) -> None:
-    await before.store.state()
+    await before.store.backfill_statements()
     waits, later = (
         await pending(before, "x", MAIL, args={"to": "bob"}),
         await pending(before, "y", MAIL, args={"to": "b"}),
@@ -562,7 +562,7 @@ async def test_what_comes_after_the_statement_counts_more(before: AppServices, c
 async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(before: AppServices, place: Place) -> None:
     place.forced("update users set teams = 'nonsense' where name = 'bob'")
     place.forced("update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'")
-    assert await before.store.state() == ["default"]
+    assert await before.store.backfill_statements() == ["default"]
     assert {fault.table for fault in await found(before)} == {"users", "approvals"}
 
 
@@ -570,10 +570,10 @@ async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_awa
     parts: AppServices, place: Place
 ) -> None:
     head = await parts.store.head("default")
-    assert await parts.store.state() == []
+    assert await parts.store.backfill_statements() == []
     place.forced("delete from marks where name = 'stated'")
     place.forced("update users set role = 'admin' where name = 'bob'")
-    assert (await parts.store.state(), await parts.store.head("default")) == ([], head)
+    assert (await parts.store.backfill_statements(), await parts.store.head("default")) == ([], head)
     assert [fault.field for fault in await found(parts)] == ["role"]
 
 

@@ -73,7 +73,7 @@ async def test_only_a_rule_that_says_so_approves_when_nobody_answers(place: Plac
         odd = await pending(parts, 2, args={"path": "\u202ex"})
         clock.forward(MINUTE)
         assert await parts.worker.sweep() == 2
-        assert isinstance(await parts.gate.look("default", plain), Proceed)
+        assert isinstance(await parts.gate.get_outcome("default", plain), Proceed)
         assert await status(parts, odd) == "expired"  # what may deceive is never approved by silence
         assert await faults(parts) == []
 
@@ -108,7 +108,7 @@ async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(part
     async with parts.store.watch("default", approval_id) as watch:
         clock.forward(1_000)
         while await status(parts, approval_id) != "expired":
-            await watch.changed(1)
+            await watch.wait(1)
     stop.set()
     await asyncio.wait_for(working, 10)
     assert (await kinds(parts))[-1] == "expired"

@@ -36,7 +36,7 @@ class Two:
         self.reach: NotificationService = replace(
             made.reach, others={"zebra": WorkspaceChannels({"room": self.theirs}, ROOM)}
         )
-        self.courier: Dispatcher = self.reach.courier()
+        self.courier: Dispatcher = self.reach.make_dispatcher()
 
     @property
     def said(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -96,11 +96,11 @@ async def test_a_channel_that_is_down_or_off_in_one_workspace_works_in_another(
     await pending(parts, workspace="zebra")
     await pending(parts, 2)
     assert await two.courier.sweep() == 1
-    [switch] = await parts.store.deliveries.switches()
+    [switch] = await parts.store.deliveries.disabled_channels()
     assert (switch.workspace, switch.channel) == ("zebra", "room")
-    assert await parts.store.deliveries.switch_on("default", "room", "ada") is False
-    assert len(await parts.store.deliveries.switches()) == 1
-    assert await parts.store.deliveries.switch_on("zebra", "room", "zoe") is True
+    assert await parts.store.deliveries.enable_channel("default", "room", "ada") is False
+    assert len(await parts.store.deliveries.disabled_channels()) == 1
+    assert await parts.store.deliveries.enable_channel("zebra", "room", "zoe") is True
     two.theirs.trouble = DeliveryDelayed("It is down.")
     await pending(parts, 3, workspace="zebra")
     await pending(parts, 4)
@@ -117,17 +117,17 @@ async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_an
     left = Set(parts, ROOM, room=Told())
     clock.forward(4 * MINUTE)
     await left.courier.release()
-    assert await parts.store.deliveries.listed("zebra", "parked") == []
+    assert await parts.store.deliveries.list_deliveries("zebra", "parked") == []
     clock.forward(4 * MINUTE)
     await left.courier.release()
     assert (await left.sweep(), left.channels["room"].heard) == (0, [])
-    [parked] = await parts.store.deliveries.listed("zebra", "parked")
+    [parked] = await parts.store.deliveries.list_deliveries("zebra", "parked")
     assert parked.error.startswith("The workspace zebra has no channel room. Add it to the channels of the workspace")
     assert "delivery_parked" in await kinds(parts, "zebra")
     with pytest.raises(Conflict, match="There is no channel room any more"):
-        await requeue_delivery(left.reach.of("zebra"), parked.id, "zoe")
+        await requeue_delivery(left.reach.for_workspace("zebra"), parked.id, "zoe")
     two.theirs.trouble = None
-    await requeue_delivery(two.reach.of("zebra"), parked.id, "zoe")
+    await requeue_delivery(two.reach.for_workspace("zebra"), parked.id, "zoe")
     assert await two.courier.sweep() == 1
 
 
@@ -139,7 +139,7 @@ async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
     await two.courier.sweep()
     clock.forward(8 * MINUTE)
     await two.courier.release()
-    assert await parts.store.deliveries.listed("zebra", "parked") == []
+    assert await parts.store.deliveries.list_deliveries("zebra", "parked") == []
     two.theirs.trouble = None
     assert await two.courier.sweep() == 1
 
@@ -178,7 +178,7 @@ async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: AppServ
     ours, theirs = Ears(), Ears()
     made = Set(parts, ROOM, room=ours).reach
     both = replace(made, others={"zebra": WorkspaceChannels({"room": theirs}, ROOM)})
-    for chore in both.chores[1:]:
+    for chore in both.background_tasks[1:]:
         await chore(asyncio.Event())
     assert (ours.heard_for, theirs.heard_for) == ("default", "zebra")
 
@@ -190,6 +190,6 @@ async def test_a_workspace_knows_its_own_channels_alone(two: Two) -> None:  # R6
     )
     for workspace, name in (("default", "hall"), ("zebra", "room"), ("nobodys", "room")):
         with pytest.raises(NotFound):
-            await more.test(workspace, name, "ada")
-    assert (await more.test("zebra", "hall", "zoe")).workspace == "zebra"
+            await more.send_test(workspace, name, "ada")
+    assert (await more.send_test("zebra", "hall", "zoe")).workspace == "zebra"
     assert two.ours.heard == []

@@ -25,7 +25,7 @@ def name_of_thread(_: object) -> str:
 HERE = threading.current_thread().name
 THREAD = "interlock-writer"
 BRIEF = BatchItem(name_of_thread, "default")
-LONG = BatchItem(name_of_thread, "default", brief=False)
+LONG = BatchItem(name_of_thread, "default", is_short=False)
 
 
 class Batches:

@@ -34,7 +34,7 @@ def tools(lock: Interlock) -> WorkflowTools:
 
 
 async def approved(lock: Interlock, tools: WorkflowTools, tool: str, args: dict[str, Any], call_id: str = "1") -> str:
-    look = await tools.look(tool, args, "run", call_id)
+    look = await tools.take_snapshot(tool, args, "run", call_id)
     assert look["state"] == "waiting"
     seen = Acknowledgement((await lock.check(lock.agent("refunds").call(tool, args, "run", call_id))).args_sha256)
     await lock.decide(look["approval_id"], Approve(seen), reviewer=Reviewer("ann"))
@@ -53,7 +53,7 @@ async def test_many_looks_at_once_run_it_once_and_are_told_the_same(
 
     tools.add(refund, **WRITE)
     await approved(lock, tools, "refund", {"amount": 40})
-    looks = await asyncio.gather(*[tools.look("refund", {"amount": 40}, "run", "1") for _ in range(5)])
+    looks = await asyncio.gather(*[tools.take_snapshot("refund", {"amount": 40}, "run", "1") for _ in range(5)])
     assert ([(look["state"], look["result"]) for look in looks], ran) == ([("done", "refunded 40")] * 5, [40])
 
 
@@ -65,7 +65,7 @@ async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, too
 
     tools.add(refund, **WRITE)
     await approved(lock, tools, "refund", {"amount": 40})
-    look = await tools.look("refund", {"amount": 4_000}, "run", "1")
+    look = await tools.take_snapshot("refund", {"amount": 4_000}, "run", "1")
     assert (look["state"], look["code"], ran) == ("not_run", "call_mismatch", [])
 
 
@@ -74,7 +74,7 @@ async def test_any_result_is_a_result_also_from_the_record(lock: Interlock, tool
     tools.add(lambda: result, "give", **WRITE)
     await approved(lock, tools, "give", {})
     for _ in range(2):
-        look = await tools.look("give", {}, "run", "1")
+        look = await tools.take_snapshot("give", {}, "run", "1")
         assert (look["state"], look["result"]) == ("done", result)
 
 
@@ -87,7 +87,7 @@ async def test_what_a_tool_raised_is_told_as_the_record_has_it_without_secrets(
     tools.add(pay, **spec_options("write", "", ("/token",), ()))
     await approved(lock, tools, "pay", {"token": "planted"})
     for _ in range(2):
-        look = await tools.look("pay", {"token": "planted"}, "run", "1")
+        look = await tools.take_snapshot("pay", {"token": "planted"}, "run", "1")
         assert (look["state"], look["code"]) == ("not_run", "failed")
         assert ("planted" in str(look), "[hidden] is over" in look["message"]) == (False, True)
 
@@ -99,7 +99,7 @@ async def test_a_tool_that_does_not_know_how_it_ended_is_unknown(lock: Interlock
     tools.add(pay, **WRITE)
     await approved(lock, tools, "pay", {})
     for _ in range(2):
-        look = await tools.look("pay", {}, "run", "1")
+        look = await tools.take_snapshot("pay", {}, "run", "1")
         assert (look["state"], look["code"]) == ("not_run", "unknown")
 
 
@@ -114,8 +114,8 @@ async def test_what_a_read_raises_is_the_engines_to_try_again(tools: WorkflowToo
 
     tools.add(look_up, **READ)
     with pytest.raises(ValueError, match="busy"):
-        await tools.look("look_up", {}, "run", "1")
-    assert (await tools.look("look_up", {}, "run", "1"))["result"] == "paid"
+        await tools.take_snapshot("look_up", {}, "run", "1")
+    assert (await tools.take_snapshot("look_up", {}, "run", "1"))["result"] == "paid"
 
 
 async def test_without_a_store_nothing_runs_and_the_engine_tries_again(tmp_path: Path) -> None:  # R34
@@ -124,14 +124,14 @@ async def test_without_a_store_nothing_runs_and_the_engine_tries_again(tmp_path:
     tools = WorkflowTools(Agent(away, ("refunds",)))
     tools.add(lambda: ran.append(1), "refund", **WRITE)
     with pytest.raises((StoreUnavailable, Misconfigured)):
-        await tools.look("refund", {}, "run", "1")
+        await tools.take_snapshot("refund", {}, "run", "1")
     assert ran == []
 
 
 async def test_a_tool_that_there_is_not_is_said_with_those_that_there_are(tools: WorkflowTools) -> None:
     tools.add(lambda: None, "refund", **WRITE)
     with pytest.raises(Misconfigured, match="There are: refund"):
-        await tools.look("refnud", {}, "run", "1")
+        await tools.take_snapshot("refnud", {}, "run", "1")
     with pytest.raises(Misconfigured, match="already"):
         tools.add(lambda: None, "refund", **WRITE)
 

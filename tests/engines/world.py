@@ -90,7 +90,7 @@ class World:
             )
             try:
                 await workspaces.refresh("default")
-                return await reach.courier().sweep()
+                return await reach.make_dispatcher().sweep()
             finally:
                 await reach.channels["flows"].close()
 

@@ -94,7 +94,7 @@ async def rest(url: str, verdict: Verdict) -> dict[int, Row]:
             await parts.worker.sweep()
             await asyncio.sleep(0.05)
         report = await verify(parts.store, "default")
-        verdict.wrong += [f"ledger: {fault.seq} {fault.message}" for fault in report.faults]
+        verdict.wrong += [f"ledger: {fault.seq} {fault.message}" for fault in report.violations]
         return await ended(parts)
     finally:
         await parts.store.close()

@@ -61,7 +61,7 @@ def no_transaction() -> None:
         if text.split(maxsplit=1)[0] in ("begin", "commit", "rollback"):
             return PipelineResult()
         answer = send(self, text, values)
-        self._pipe.sync()
+        self._pipeline.sync()
         return answer
 
     @contextmanager
@@ -95,7 +95,7 @@ def start_after_effect() -> None:
 
 def silent_rerun() -> None:
     """A call whose runner died is simply run again, whatever it is; the database, which would refuse, is not asked."""
-    settle, start, tick = Gate._settle, Gate.start, worker.tick
+    settle, start, tick = Gate._resolve_outcome, Gate.start, worker.tick
 
     async def settled(self: Gate, stored: Stored) -> Outcome:
         if is_left(self, stored):
@@ -114,7 +114,7 @@ def silent_rerun() -> None:
     def is_left(self: Gate, stored: Stored) -> bool:
         return stored.approval.status == "running" and self._is_dead(stored.approval.runner)
 
-    Gate._settle, Gate.start = settled, started  # type: ignore[method-assign,assignment]
+    Gate._resolve_outcome, Gate.start = settled, started  # type: ignore[method-assign,assignment]
     worker.tick = ticked  # type: ignore[attr-defined]
 
 
@@ -159,7 +159,7 @@ def believes_commits() -> None:
         except psycopg.OperationalError as error:
             if "injected" not in str(error):  # a server that says no is still heard
                 raise
-            self._link.drop()
+            self._connection.close()
 
     def executed(self: FaultyConnection, statement: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -169,7 +169,7 @@ def believes_commits() -> None:
                 raise
 
     BatchRunner._finish = finished  # type: ignore[method-assign,assignment]
-    BatchRunner._at_once = lambda *_: None  # type: ignore[method-assign,assignment]
+    BatchRunner._commit_in_one_trip = lambda *_: None  # type: ignore[method-assign,assignment]
     FaultyConnection.execute = executed  # type: ignore[method-assign]
 
 

@@ -102,7 +102,7 @@ class Obedient:
         outside.hit("before the model")
         note(outside.turns, mark, str(time.time_ns() // 1_000_000), str(os.getpid()))
         if "# flaky" in last_said(prompt.messages)[0] and [t[0] for t in lines(outside.turns)].count(mark) == 1:
-            raise ModelFailed("The model is busy.", again=True)
+            raise ModelFailed("The model is busy.", is_retryable=True)
         for word in ("As ", "you ", "say."):
             outside.hit("before a delta")
             yield Delta(word)
@@ -142,7 +142,7 @@ def wishes(stage: str) -> tuple[ToolRequest, ...]:
 def confirmed(messages: Sequence[PromptMessage]) -> ToolRequest:
     """The same call once more, behind a yes."""
     asked = [each for each in messages if isinstance(each, ToolResult) and "requires_confirmation" in str(each.content)]
-    given = [wish for each in messages if isinstance(each, ModelReply) for wish in each.wishes]
+    given = [wish for each in messages if isinstance(each, ModelReply) for wish in each.tool_requests]
     wish = next(wish for wish in reversed(given) if wish.tool == asked[-1].tool)
     return ToolRequest("call_0", wish.tool, json.dumps({**json.loads(wish.args), "confirmed": True}))
 
@@ -193,18 +193,18 @@ def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
     parts = TurnContext(
         threads=store.threads,
         agents=agents,
-        toolbox=toolbox,
+        tool_registry=toolbox,
         open_model=lambda _: model,
         drafts=drafts,
         clock=store.clock,
         runner=make_runner_id(),
         lease=lease,
         tool_lease=lease,
-        back_off=BACK_OFF,
-        look_every=LOOK_EVERY,
+        retry_delays=BACK_OFF,
+        poll_seconds=LOOK_EVERY,
     )
     workspaces = Workspaces(store, partial(build_gate_and_inbox, store), {})
-    loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, _quiet)
+    loop = ThreadLoop(parts, workspaces.services, store.watch, is_dead, _quiet)
     return Chat(store, Threads(store.threads, agents, store.clock), loop, workspaces)
 
 
@@ -224,7 +224,7 @@ def _quiet(event: str, error: Exception) -> None:
 def _plain(message: PromptMessage) -> list[object]:
     match message:
         case ModelReply():
-            return ["replied", message.text, [list(wish) for wish in message.wishes]]
+            return ["replied", message.text, [list(wish) for wish in message.tool_requests]]
         case ToolResult():
             return ["result", message.call_id, message.content]
         case _:

@@ -33,7 +33,7 @@ def acts_first() -> None:
 
     async def execute(self: ToolCallRunner, call: Any, tool: Any, outcome: Proceed) -> None:
         if outcome.approval_id and not tool.name.startswith("agent_"):
-            stored = await self.desk.gate._store.get(self._workspace, outcome.approval_id)
+            stored = await self.services.gate._store.get(self._workspace, outcome.approval_id)
             args = stored.payload.args or b"{}"
             unstarted = Execution(outcome.approval_id, 1, args, outcome.approval_id, 0)
             result = await tool.run(turn_use(unstarted))
@@ -59,7 +59,7 @@ def given(result: object) -> Any:
 
 def deaf() -> None:
     """A decision wakes nobody: a thread that waits finds out when it looks by itself."""
-    Transaction.wake = lambda *_: None  # type: ignore[method-assign]
+    Transaction.wake_thread = lambda *_: None  # type: ignore[method-assign]
 
 
 def forgets_turns() -> None:
@@ -81,10 +81,10 @@ def shown_later() -> None:
             body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
             above = line._replace(body=body)
             await self._store.step(
-                self.thread.workspace, self.root, lambda thread, moment: threads.mirror(thread, (above,), moment)
+                self.thread.workspace, self.root_id, lambda thread, moment: threads.mirror(thread, (above,), moment)
             )
 
-    LeasedThread.show = show  # type: ignore[method-assign]
+    LeasedThread.append_and_mirror = show  # type: ignore[method-assign]
 
 
 COPIES = {

@@ -46,7 +46,7 @@ class Facts:
 
 async def broken_laws(store: SqlStore, workspace: str, folder: Path) -> list[str]:
     try:
-        found = [fault.message for fault in (await verify(store, workspace)).faults]
+        found = [fault.message for fault in (await verify(store, workspace)).violations]
         facts = await facts_of(store, workspace, folder)
     except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
         return [f"the database cannot be read: {error!r}"]
@@ -56,7 +56,7 @@ async def broken_laws(store: SqlStore, workspace: str, folder: Path) -> list[str
 async def facts_of(store: SqlStore, workspace: str, folder: Path) -> Facts:
     threads: dict[str, Told] = {}
     async for thread in every_thread(store, workspace):
-        threads[thread.id] = Told(thread, await store.threads.lines(workspace, thread.id))
+        threads[thread.id] = Told(thread, await store.threads.entries(workspace, thread.id))
     calls = {stored.approval.id: stored async for stored in every_call(store, workspace)}
     late = frozenset(word for each in lines(folder / "late.txt") for word in each)
     return Facts(threads, calls, lines(folder / "effects.txt"), lines(folder / "turns.txt"), late)
@@ -64,7 +64,7 @@ async def facts_of(store: SqlStore, workspace: str, folder: Path) -> Facts:
 
 async def every_thread(store: SqlStore, workspace: str) -> Any:
     before = FIRST
-    while page := await store.threads.of_everybody(workspace, before, PAGE):
+    while page := await store.threads.list_all(workspace, before, PAGE):
         for thread in page:
             yield thread
             for child in await store.threads.children(workspace, thread.id):
@@ -104,7 +104,7 @@ def judged_thread(told: Told) -> Iterator[str]:
     """It rests, and each call of each reply has one result."""
     if told.thread.status != "idle":
         yield f"a thread is stuck as {told.thread.status}"
-    if [line.n for line in told.lines] != list(range(1, told.thread.lines + 1)):
+    if [line.number for line in told.lines] != list(range(1, told.thread.entry_count + 1)):
         yield "a line is missing"
     last = told.lines[-1].kind if told.lines else ""
     if last not in ("ended", "asked", "decided"):  # of a child that went on behind the end
@@ -112,11 +112,11 @@ def judged_thread(told: Told) -> Iterator[str]:
     results = Counter[tuple[int, str]]()
     reply = 0
     for line in told.lines:
-        reply = line.n if line.kind == "replied" else reply
+        reply = line.number if line.kind == "replied" else reply
         if line.kind == "resulted":
             results[reply, str(line.body["call"])] += 1
     wished = {
-        (line.n, str(wish[0]))
+        (line.number, str(wish[0]))
         for line in told.lines
         if line.kind == "replied"
         for wish in cast(list[list[str]], line.body["wishes"])
@@ -180,7 +180,7 @@ def judged_delegation(stored: Stored, facts: Facts) -> Iterator[str]:
 def call_of(child: Thread, facts: Facts) -> str:
     """As the gate knows it; calls are numbered anew in each reply, so that it is the last one before the child."""
     above = facts.threads[child.parent].lines
-    replies = [line.n for line in above if line.kind == "replied" and line.at <= child.created_at]
+    replies = [line.number for line in above if line.kind == "replied" and line.at <= child.created_at]
     return f"{replies[-1] if replies else 0}:{child.parent_call}"
 
 
@@ -200,7 +200,7 @@ def repeated_turns(facts: Facts) -> Iterator[str]:
     for told in facts.threads.values():
         for line in told.lines:
             if line.kind == "replied":
-                known = [each for each in told.lines if each.n <= cast(int, line.body["seen"])]
+                known = [each for each in told.lines if each.number <= cast(int, line.body["seen"])]
                 mark = mark_of(prompt_messages(known))
                 if mark in recorded:
                     yield "one turn was recorded twice"

@@ -33,7 +33,7 @@ async def review(parts: AppServices, life: Life) -> None:
                     decision = decision_on(stored.approval, stored.payload.args or b"")
                     await parts.inbox.decide(life.workspace, stored.approval.id, decision, BOB)
             if not page.items:
-                await watch.changed(1)
+                await watch.wait(1)
 
 
 def decision_on(approval: Approval, args: bytes) -> Decision:

@@ -110,14 +110,14 @@ async def speak(chat: Chat, eyes: SqlStore, workspace: str, acts: Sequence[Act])
             if left and left[0].when(seen):
                 await do(chat, workspace, seen.thread, left[0])
             else:
-                await watch.changed(0.2)
+                await watch.wait(0.2)
 
 
 async def looked(eyes: SqlStore, workspace: str) -> Seen:
-    found = await eyes.threads.of_everybody(workspace, (2**62, ""), 1)
+    found = await eyes.threads.list_all(workspace, (2**62, ""), 1)
     if not found:
         return Seen(None, (), 0)
-    lines = await eyes.threads.lines(workspace, found[0].id)
+    lines = await eyes.threads.entries(workspace, found[0].id)
     calls = (await eyes.list(workspace, ApprovalQuery())).items
     cards = sum(stored.approval.subject.tool == "send" for stored in calls)
     return Seen(await eyes.threads.get(workspace, found[0].id), lines, cards)
@@ -128,7 +128,7 @@ def is_done(act: Act, seen: Seen) -> bool:
 
 
 async def do(chat: Chat, workspace: str, thread: Thread | None, act: Act) -> None:
-    doors = await chat.workspaces.doors(workspace)
+    doors = await chat.workspaces.services(workspace)
     if act.text == STOP and thread is not None:
         await chat.threads.stop(doors, person(workspace), thread.id)
     else:

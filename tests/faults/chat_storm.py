@@ -207,7 +207,7 @@ async def lane(chat: Chat, chance: random.Random, folder: Path, number: int) -> 
 
 
 async def converse(chat: Chat, chance: random.Random, tag: str) -> None:
-    doors = await chat.workspaces.doors(WORKSPACE)
+    doors = await chat.workspaces.services(WORKSPACE)
     thread = await chat.threads.say(doors, person(WORKSPACE), message(chance, tag))
     for more in range(chance.choice((0, 0, 0, 1, 2))):
         await asyncio.sleep(chance.uniform(0, 0.3))
@@ -216,7 +216,7 @@ async def converse(chat: Chat, chance: random.Random, tag: str) -> None:
         else:
             text = message(chance, f"{tag}.{more}") if chance.random() < 0.7 else "yes"
             await chat.threads.say(doors, person(WORKSPACE), text, thread.id)
-    while (await chat.threads.see(person(WORKSPACE), thread.id)).status != "idle":  # noqa: ASYNC110
+    while (await chat.threads.get(person(WORKSPACE), thread.id)).status != "idle":  # noqa: ASYNC110
         await asyncio.sleep(0.05)
 
 

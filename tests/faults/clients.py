@@ -274,7 +274,7 @@ def decision_of(kind: str, args: dict[str, object], seen: Acknowledgement) -> De
 
 async def forbidden(parts: AppServices, number: int) -> bool:
     """Whether a call that the policy denies is refused."""
-    call = call_of(number, {"n": number}, "wipe").named(f"w{number}")
+    call = call_of(number, {"n": number}, "wipe").with_call_id(f"w{number}")
     try:
         return isinstance(await parts.gate.check(call, SPECS["wipe"]), Refused)
     except Error:

@@ -121,7 +121,7 @@ class Walk:
             await self.sweep()
         await self.rush()
         report = await verify(self.parts[0].store, self.workspace)
-        self.tally.wrong += [f"{self.workspace}: {fault.message}" for fault in report.faults]
+        self.tally.wrong += [f"{self.workspace}: {fault.message}" for fault in report.violations]
 
     async def chosen(self) -> list[str]:
         """Some that are open, and one that may not be."""

@@ -114,7 +114,7 @@ class Companion:
                     with suppress(Error):
                         await self._approve(life, approval.id)
                 if not mine:
-                    await watch.changed(1)
+                    await watch.wait(1)
 
     async def _sweep(self) -> None:
         await self._parts.worker.run(asyncio.Event())

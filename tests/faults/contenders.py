@@ -170,7 +170,7 @@ class Counted:
 
 async def laws(parts: AppServices) -> list[str]:
     found = [await verify(parts.store, workspace) for workspace in ("default", "done", *LEDGERS)]
-    return [fault.message for report in found for fault in report.faults]
+    return [fault.message for report in found for fault in report.violations]
 
 
 def fork(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]], go: tuple[int, int]) -> tuple[int, Any]:

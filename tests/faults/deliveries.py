@@ -277,7 +277,9 @@ async def judge_rows(world: World) -> None:
 
 
 async def open_rows(world: World) -> Sequence[tuple[str, str]]:
-    listed = [await world.parts.store.deliveries.listed("default", each) for each in ("due", "sending", "parked")]
+    listed = [
+        await world.parts.store.deliveries.list_deliveries("default", each) for each in ("due", "sending", "parked")
+    ]
     return [(each.status, each.id) for found in listed for each in found]
 
 

@@ -98,13 +98,13 @@ def counts_all() -> None:
 
 def recorded_first() -> None:
     """A message is marked as told, and then it is sent."""
-    real = ChannelQueue._tell
+    real = ChannelQueue._send
 
     async def tell(self: ChannelQueue, delivery: Delivery) -> str:
-        await self._sent(delivery, "")
+        await self._record_sent(delivery, "")
         return await real(self, delivery)
 
-    ChannelQueue._tell = tell  # type: ignore[method-assign]
+    ChannelQueue._send = tell  # type: ignore[method-assign]
 
 
 def new_ids() -> None:

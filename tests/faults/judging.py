@@ -117,7 +117,7 @@ async def broken_laws(url: str, told: Sequence[str]) -> list[str]:
     await parts.store.open()
     try:
         report = await verify(parts.store, "default")
-        return lost(told, await statuses(parts)) + twice(told) + [fault.message for fault in report.faults]
+        return lost(told, await statuses(parts)) + twice(told) + [fault.message for fault in report.violations]
     finally:
         await parts.store.close()
 

@@ -42,7 +42,7 @@ class Facts:
 async def broken_laws(parts: AppServices, life: Life, victim: str) -> list[str]:
     """The ledger first, then each call, then each thing that somebody was told."""
     try:
-        found = [fault.message for fault in (await verify(parts.store, life.workspace)).faults]
+        found = [fault.message for fault in (await verify(parts.store, life.workspace)).violations]
         page = await parts.store.list(life.workspace, ApprovalQuery(limit=500, payload="whole"))
         calls = [(each, await parts.store.timeline(life.workspace, each.approval.id)) for each in page.items]
     except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
@@ -123,7 +123,7 @@ async def broken_files(life: Life) -> list[str]:
         with (life.folder / "ledger.txt").open("rb") as file:
             try:
                 report, heads = await verify_exports([ExportFile("ledger.txt", file)], None, lambda _: "")
-                wrong += [fault.message for fault in report.faults] + ([] if heads else ["the export has no head"])
+                wrong += [fault.message for fault in report.violations] + ([] if heads else ["the export has no head"])
             except Exception as error:  # noqa: BLE001  as above
                 wrong.append(f"half an export looks whole: {error!r}")
     if "copy.db" in names:
@@ -135,7 +135,7 @@ async def broken_copy(life: Life, path: Path) -> list[str]:
     parts = build_services(f"sqlite:///{path}")
     try:
         await parts.store.open()
-        wrong = [fault.message for fault in (await verify(parts.store, life.workspace)).faults]
+        wrong = [fault.message for fault in (await verify(parts.store, life.workspace)).violations]
         wrong += [] if (await parts.store.head(life.workspace)).seq else ["the backup is empty"]
         await parts.store.close()
     except Exception as error:  # noqa: BLE001  as above

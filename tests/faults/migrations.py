@@ -145,7 +145,7 @@ async def cycle(url: str) -> list[str]:
     await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
     report = await verify(parts.store, "default")
     await parts.store.close()
-    return [fault.message for fault in report.faults]
+    return [fault.message for fault in report.violations]
 
 
 def templates(ground: Ground) -> dict[str, str]:

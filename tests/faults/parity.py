@@ -390,7 +390,7 @@ class Scenario:
 
     async def do_look(self) -> object:
         view = await self.parts.inbox.show(self.workspace, self.one())
-        return view, await self.parts.gate.look(self.workspace, view.stored.approval.id)
+        return view, await self.parts.gate.get_outcome(self.workspace, view.stored.approval.id)
 
     async def do_together(self) -> object:
         """Submitted at once: they share a batch. Late reports are left out: they wait for each other."""

@@ -25,9 +25,9 @@ async def main(url: str, run_id: str, fault: str = "") -> None:
         begun.set()
         await parts.store.pauses.pause(MINE, run_id, run_id, run_id.encode())
         print("paused", flush=True)
-        (pause,) = await parts.store.pauses.ready(MINE, LeaseHolder(make_runner_id(), 60_000), 0, 10, is_dead)
+        (pause,) = await parts.store.pauses.wait_ready(MINE, LeaseHolder(make_runner_id(), 60_000), 0, 10, is_dead)
         print("went on", flush=True)
-        await parts.store.pauses.resumed(MINE, pause.short_id, pause.fence)
+        await parts.store.pauses.complete(MINE, pause.short_id, pause.fence)
         print("over", flush=True)
         begun.clear()
     finally:

@@ -31,9 +31,9 @@ def no_version() -> None:
         return real(self)
 
     no_triggers()
-    real = SqliteDatabase._prepared
-    SqliteDatabase._prepared = prepared  # type: ignore[method-assign]
-    SqliteDatabase._unchanged = unchanged  # type: ignore[method-assign]
+    real = SqliteDatabase._open_connection
+    SqliteDatabase._open_connection = prepared  # type: ignore[method-assign]
+    SqliteDatabase._valid_cache = unchanged  # type: ignore[method-assign]
 
 
 def start_unchecked() -> None:
@@ -44,7 +44,7 @@ def start_unchecked() -> None:
 
 def no_triggers() -> None:
     """The database's own refusals would hide what the code does wrong."""
-    real = SqliteDatabase._prepared
+    real = SqliteDatabase._open_connection
 
     def prepared(self: Any) -> Any:
         connection = real(self)
@@ -52,7 +52,7 @@ def no_triggers() -> None:
             connection.execute(f"drop trigger if exists {trigger}")
         return connection
 
-    SqliteDatabase._prepared = prepared  # type: ignore[method-assign]
+    SqliteDatabase._open_connection = prepared  # type: ignore[method-assign]
 
 
 def early_answer() -> None:

@@ -33,13 +33,13 @@ async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_i
             run_id = f"run{number}"
             said = await _killed(place, run_id, fault)
             ends[said[-1] if said else ""] += 1
-            taken = await parts.store.pauses.ready(MINE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
+            taken = await parts.store.pauses.wait_ready(MINE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
             assert [pause.state for pause in taken] in ([], [run_id.encode()])
             assert taken or said[-1:] != ["paused"], "what is paused goes on"
             assert not (taken and said[-1:] == ["over"]), "what is over does not go on again"
             for pause in taken:
-                assert await parts.store.pauses.resumed(MINE, pause.short_id, pause.fence)
-            assert (await parts.store.pauses.paused(MINE)).items == []
+                assert await parts.store.pauses.complete(MINE, pause.short_id, pause.fence)
+            assert (await parts.store.pauses.list_paused(MINE)).items == []
     finally:
         await parts.store.close()
     assert (ends[""], ends["paused"], ends["went on"]) >= (2, 2, 2), "it was killed in every part of its way"

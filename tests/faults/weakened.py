@@ -38,7 +38,7 @@ def done_again() -> None:
     """A batch whose answer got lost is done once more, without a look whether it stands."""
     from interlock.storage.postgres.batches import BatchRunner
 
-    BatchRunner._stands = lambda *_: False  # type: ignore[method-assign]
+    BatchRunner._is_committed = lambda *_: False  # type: ignore[method-assign]
 
 
 def taken_for_done() -> None:
@@ -52,9 +52,9 @@ def taken_for_done() -> None:
         try:
             return real(self, batch)
         except CONNECTION_ERRORS:
-            if self._doubt is None:
+            if self._in_doubt is None:
                 raise
-            return self._doubt.results, {}
+            return self._in_doubt.results, {}
 
     BatchRunner._transact = transact  # type: ignore[method-assign]
 
@@ -72,7 +72,7 @@ def unheard() -> None:
             real(self, session, *more)
         except psycopg.Error:
             session.end()
-            self._doubt = None
+            self._in_doubt = None
 
     BatchRunner._finish = finish  # type: ignore[method-assign]
 
@@ -115,4 +115,4 @@ def callers_clock() -> None:
 
 def not_behind() -> None:
     """A clock that went back is taken for the time."""
-    Transaction.moment = lambda self, _: Moment(self._clock)  # type: ignore[method-assign]
+    Transaction.moment = lambda self, _: Moment(self._now)  # type: ignore[method-assign]

@@ -54,7 +54,7 @@ class Desk:
         """As at the command line: edit --args JSON, respond MESSAGE, reject [--reason R]. Raises what a person sees."""
 
         async def work(parts: AppServices) -> None:
-            await parts.follow_policy(WORKSPACE, {})
+            await parts.refresh_policy(WORKSPACE, {})
             approval = (await parts.store.get(WORKSPACE, approval_id)).approval
             seen = Acknowledgement(approval.args_sha256, approval.alarms)
             await parts.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)

@@ -167,8 +167,8 @@ class Stdio:
     def __init__(self, place: Behind) -> None:
         self.heard: asyncio.Queue[types.JSONRPCMessage] = asyncio.Queue()
         self.reader = asyncio.StreamReader(limit=2**24)
-        self.session = GateSession(place.gate.desk, place.gate.offer, place.gate.run_id, self._tell)
-        self._hearing = asyncio.create_task(read_frames(self.reader, self.session, place.gate.desk.rejections))
+        self.session = GateSession(place.gate.handler, place.gate.upstream_options, place.gate.run_id, self._tell)
+        self._hearing = asyncio.create_task(read_frames(self.reader, self.session, place.gate.handler.rejections))
 
     async def _tell(self, message: types.JSONRPCMessage, _: object) -> None:
         self.heard.put_nowait(message)
@@ -230,7 +230,7 @@ async def test_calls_without_a_proper_id_are_counted_in_the_log(tmp_path: Path) 
         await client.close()
     assert bad.error.code == types.INVALID_REQUEST
     assert "string or a whole number" in bad.error.message
-    assert sorted(gate.desk.rejections.counts.values()) == [1, 11]
+    assert sorted(gate.handler.rejections.counts.values()) == [1, 11]
     assert len(lines) == 3, lines
     assert "(10 so far)" in lines[1]
 
@@ -282,7 +282,7 @@ MODERN = {**LEGACY, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/c
 async def over_http(tmp_path: Path) -> AsyncIterator[tuple[Behind, httpx2.AsyncClient]]:
     """Both sides speak HTTP."""
     async with at_address(tmp_path, "look") as place:
-        app = place.gate.over_http(HttpAccess())
+        app = place.gate.make_http_app(HttpAccess())
         transport = httpx2.ASGITransport(app)  # type: ignore[arg-type]  # it is one
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=PATIENCE) as client:
             yield place, client
@@ -376,8 +376,8 @@ async def test_a_named_read_that_is_defined_otherwise_asks_until_it_was_let_thro
         define(place, CHANGED)
         await client.ask(2, "tools/list")
         assert not await passes(client, 3)
-        ((_, waiting),) = place.gate.desk.waiting.values()
-        await place.gate.desk.agent.lock.decide(waiting, Approve(), ADA)
+        ((_, waiting),) = place.gate.handler.waiting_calls.values()
+        await place.gate.handler.agent.lock.decide(waiting, Approve(), ADA)
         assert await passes(client, 4)
         assert await passes(client, 5)
         await client.close()

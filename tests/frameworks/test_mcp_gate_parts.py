@@ -42,23 +42,23 @@ STATE = CallState(approval_id="approval", run_id="run", call_id="note:abc:1", to
 
 def test_the_same_call_is_the_same_until_it_was_answered_for_good() -> None:  # R54
     numbers = CallCounter()
-    assert numbers.take("run", "call") == 1
-    numbers.leave("run", "call", 1, over=False)
-    assert numbers.take("run", "call") == 1
-    numbers.leave("run", "call", 1, over=True)
-    assert numbers.take("run", "call") == 2
-    assert numbers.take("another run", "call") == 1
+    assert numbers.acquire("run", "call") == 1
+    numbers.release("run", "call", 1, is_final=False)
+    assert numbers.acquire("run", "call") == 1
+    numbers.release("run", "call", 1, is_final=True)
+    assert numbers.acquire("run", "call") == 2
+    assert numbers.acquire("another run", "call") == 1
 
 
 def test_calls_at_the_same_time_are_others_and_end_in_any_order() -> None:  # R54
     numbers = CallCounter()
-    assert [numbers.take("run", "call") for _ in range(3)] == [1, 2, 3]
-    numbers.leave("run", "call", 2, over=True)
-    numbers.leave("run", "call", 1, over=False)
-    assert numbers.take("run", "call") == 1
-    numbers.leave("run", "call", 1, over=True)
-    numbers.leave("run", "call", 3, over=True)
-    assert numbers.take("run", "call") == 4
+    assert [numbers.acquire("run", "call") for _ in range(3)] == [1, 2, 3]
+    numbers.release("run", "call", 2, is_final=True)
+    numbers.release("run", "call", 1, is_final=False)
+    assert numbers.acquire("run", "call") == 1
+    numbers.release("run", "call", 1, is_final=True)
+    numbers.release("run", "call", 3, is_final=True)
+    assert numbers.acquire("run", "call") == 4
 
 
 def test_a_state_comes_back_whole_and_only_for_its_call() -> None:  # R54
@@ -113,7 +113,7 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
         ran.append(args)
         return types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"content": [{"type": "text", "text": str(len(ran))}]})
 
-    tool = UpstreamTool(ToolSpec("note", "write"), has_shape=False, run=run)
+    tool = UpstreamTool(ToolSpec("note", "write"), has_output_schema=False, run=run)
     policy = {"version": 1, "rules": [{"name": "free", "tools": ["note"], "then": "allow"}]}
     with Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", policy=policy, agent="gate") as lock:
         desk = ToolCallHandler(lock.agent(), KEY, wait=0)
@@ -133,7 +133,7 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
 
 
 def told(outcome: Any, *, has_shape: bool = False) -> dict[str, Any]:
-    return outcome_result(outcome, "note", has_shape=has_shape, earlier=False)
+    return outcome_result(outcome, "note", has_output_schema=has_shape, earlier=False)
 
 
 def test_every_end_of_a_call_is_a_result_that_clients_can_show() -> None:  # R35 R54
@@ -180,7 +180,7 @@ async def test_what_is_said_of_a_server_that_is_not_there_holds_no_secret() -> N
     dead = upstream("dead", command=sys.executable, args=("-c", script), env={"TOKEN": secret})
     with pytest.raises(UpstreamLost) as lost:
         async with asyncio.timeout(60):
-            await dead.ask(make_request(1, "ping"))
+            await dead.request(make_request(1, "ping"))
     assert "cannot use …" in str(lost.value)
     with pytest.raises(UpstreamLost, match="cannot use …"):
         await dead.send(make_request(2, "ping"))
@@ -217,7 +217,7 @@ def test_a_server_at_an_address_reads_in_headers_what_the_frame_says() -> None: 
     ],
 )
 def test_without_a_token_only_this_machine_comes_in(headers: dict[str, str], status: int | None) -> None:  # R54
-    refused = HttpAccess().refuses(headers)
+    refused = HttpAccess().find_rejection(headers)
     assert (refused[0] if refused else None) == status
 
 

@@ -56,7 +56,7 @@ def tell(request: pytest.FixtureRequest) -> Tell:
 async def answer(desk: AppServices, decide: Callable[[Acknowledgement], Decision]) -> None:
     async with asyncio.timeout(60), desk.store.watch("default") as watch:
         while not (found := (await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
-            await watch.changed(1)
+            await watch.wait(1)
     approval = found[0].approval
     await desk.inbox.decide("default", approval.id, decide(Acknowledgement(approval.args_sha256)), BOB)
 

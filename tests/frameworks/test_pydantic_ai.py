@@ -76,7 +76,7 @@ class Desk:
         store, query = self.parts.store, ApprovalQuery(statuses=("pending",))
         async with asyncio.timeout(60), store.watch("default") as watch:
             while len(found := (await store.list("default", query)).items) < count:
-                await watch.changed(1)
+                await watch.wait(1)
         return [await store.get("default", stored.approval.id) for stored in found]
 
     async def says(self, decision: Decision, stored: Stored | None = None) -> None:

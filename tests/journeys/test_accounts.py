@@ -30,8 +30,8 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
     secret = made.out.splitlines()[-1]
     assert KEY.fullmatch(secret)
     async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.by_key(secret)).actor == "agent:office"
-        await parts.accounts.settle()
+        assert (await parts.accounts.authenticate_key(secret)).actor == "agent:office"
+        await parts.accounts.drain()
     (item,) = shell("keys", "list", "--json").json["items"]
     assert (item["id"], item["name"], item["role"], item["user"]) == (secret[:12], "office", "agent", "")
     assert item["used_at"] is not None
@@ -43,7 +43,7 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
     assert "nothing changed" in shell("keys", "revoke", secret[:12]).out
     async with opened(shell.path, Clock(wall_clock())) as parts:
         with pytest.raises(Unauthenticated):
-            await parts.accounts.by_key(secret)
+            await parts.accounts.authenticate_key(secret)
     assert shell("keys", "list", "--json").json["items"] == []
     assert shell("keys", "list", "--all", "--json").json["items"][0]["revoked_at"] is not None
     assert_refused(shell("keys", "revoke", "ilk_nothing0"), 1, "There is no key ilk_nothing0")
@@ -118,7 +118,7 @@ async def test_workspaces_are_apart(shell: Shell) -> None:
     assert "already" in shell("workspaces", "add", "acme").out
     secret = shell("keys", "create", "--name", "shop", "--role", "agent", "--workspace", "acme").out.splitlines()[-1]
     async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.by_key(secret)).workspace == "acme"
+        assert (await parts.accounts.authenticate_key(secret)).workspace == "acme"
     assert_refused(shell("keys", "revoke", secret[:12]), 1, "in the workspace 'default'")
     assert shell("keys", "revoke", secret[:12], "--workspace", "acme").code == 0
     assert [item["name"] for item in shell("workspaces", "list", "--json").json["items"]] == ["acme"]

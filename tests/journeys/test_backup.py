@@ -74,7 +74,7 @@ async def test_a_copy_made_while_others_write_is_one_moment_of_the_database(
     await copied.store.open()
     report = await audit.verify(copied.store, "default", before)
     await copied.store.close()
-    assert (report.faults, report.entries) == ((), before.seq)
+    assert (report.violations, report.entries) == ((), before.seq)
 
 
 async def test_the_command_copies_while_others_write(shell: Shell) -> None:

@@ -98,7 +98,9 @@ async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
 async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
     async with opened(shell.path, Clock(wall_clock())) as parts:
-        await parts.store.deliveries.switch_off("default", "hook", "The webhook said that this address is gone (410).")
+        await parts.store.deliveries.disable_channel(
+            "default", "hook", "The webhook said that this address is gone (410)."
+        )
     assert "off since" in shell("channels", "list").out
     assert shell("channels", "on", "hook").out.startswith("Switched hook on.")
     assert shell("channels", "on", "hook").out == "hook is on already; nothing changed.\n"

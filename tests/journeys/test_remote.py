@@ -95,7 +95,7 @@ async def pending(desk: AppServices, count: int) -> list[Stored]:
             page = await desk.store.list("default", ApprovalQuery(statuses=("pending",), limit=100))
             if len(page.items) >= count:
                 return list(page.items)
-            await watch.changed(1)
+            await watch.wait(1)
 
 
 async def approve(desk: AppServices, stored: Stored) -> None:

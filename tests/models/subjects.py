@@ -180,7 +180,7 @@ class Doors:
 
     def faults(self) -> list[str]:
         report = self.runner.run(verify(self.parts.store, self.workspace))
-        return [fault.message for fault in report.faults]
+        return [fault.message for fault in report.violations]
 
     def close(self) -> None:
         self.runner.run(self.parts.store.close())
@@ -344,7 +344,7 @@ class Core:
         verifier = Verifier("default", self.head)
         verifier.feed(self.entries)
         verifier.finish(self.head)
-        return [fault.message for fault in verifier.faults]
+        return [fault.message for fault in verifier.violations]
 
     def close(self) -> None:
         """It has nothing open."""

@@ -55,14 +55,14 @@ async def speaking(site: ServerState, speaker: Speaker) -> AsyncIterator[None]:
     parts = TurnContext(
         threads=store.threads,
         agents=assistant.agents,
-        toolbox=assistant.toolbox,
+        tool_registry=assistant.tool_registry,
         open_model=lambda _: speaker,
         drafts=assistant.drafts,
         clock=store.clock,
         runner=make_runner_id(),
     )
     stop = asyncio.Event()
-    loop = ThreadLoop(parts, site.workspaces.doors, store.watch, is_dead, site.log.failed)
+    loop = ThreadLoop(parts, site.workspaces.services, store.watch, is_dead, site.log.write_exception)
     running = asyncio.create_task(loop.run(stop))
     try:
         yield

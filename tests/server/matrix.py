@@ -333,7 +333,7 @@ async def _delivery(world: World, workspace: str, _: str) -> Target:
 async def _identity(world: World, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
     bound = ChannelIdentity(CHANNEL, named(workspace), PEOPLE.get(role, "ada"), 0)
-    await world.parts.store.deliveries.bind(workspace, bound.channel, bound.outside, bound.person, "test")
+    await world.parts.store.deliveries.bind(workspace, bound.channel, bound.external_id, bound.person, "test")
     return Target(identity_id(bound))
 
 

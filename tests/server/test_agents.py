@@ -78,11 +78,11 @@ async def test_what_is_stored_of_an_agent_counts_at_once_in_place_of_the_file(
 async def test_another_process_takes_it_up_within_a_second(
     ada: httpx2.AsyncClient, parts: AppServices, site: ServerState
 ) -> None:
-    await site.workspaces.doors("default")
+    await site.workspaces.services("default")
     await parts.store.put_agent("default", "bot", '{"tools":[],"agents":[],"tool_approvals":{"x":true}}', "eve")
     await site.workspaces.refresh("default")
-    doors = await site.workspaces.doors("default")
-    assert doors.loaded.policy.toggles["bot"] == {"x": True}
+    doors = await site.workspaces.services("default")
+    assert doors.loaded_policy.policy.toggles["bot"] == {"x": True}
     assert REFRESH_INTERVAL <= 1
     assert ada
 
@@ -221,10 +221,10 @@ async def test_a_policy_that_does_not_load_keeps_no_people_and_pins_back(
     await parts.store.pin("default", [ToolSpec("shred", "destructive")], "", "eve")
     with pytest.raises(Misconfigured):
         await site.workspaces.refresh("default")
-    doors = await site.workspaces.doors("default")
+    doors = await site.workspaces.services("default")
     assert doors.people["zoe"].teams == {"legal"}
     assert doors.pins.find("shred") is not None
-    assert doors.known.policy is None or doors.known.policy.sha256 != "0" * 64
+    assert doors.snapshot.policy is None or doors.snapshot.policy.sha256 != "0" * 64
 
 
 async def test_the_built_in_agent_is_listed_and_can_be_changed(ada: httpx2.AsyncClient) -> None:  # R9

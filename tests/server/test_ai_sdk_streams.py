@@ -81,7 +81,7 @@ async def test_words_that_are_said_anew_replace_the_first(
     app: RequestMiddleware, site: ServerState, keys: Keys, clock: Clock
 ) -> None:
     more = asyncio.Event()
-    async with speaking(site, Speaker(["Half a", more, ModelFailed("Cut off.", again=True)], ["All of it."])):
+    async with speaking(site, Speaker(["Half a", more, ModelFailed("Cut off.", is_retryable=True)], ["All of it."])):
         stream = await posted(app, keys["reviewer"], "go").begun()
         await seen(stream, "text-delta")
         more.set()
@@ -126,8 +126,8 @@ async def test_a_stopped_turn_says_so(app: RequestMiddleware, site: ServerState,
     async with speaking(site, Speaker(["I think", forever])):
         stream = await posted(app, keys["reviewer"], "go").begun()
         await seen(stream, "text-delta")
-        who = await site.accounts.by_key(keys["reviewer"])
-        doors = await site.workspaces.doors("default")
+        who = await site.accounts.authenticate_key(keys["reviewer"])
+        doors = await site.workspaces.services("default")
         await site.assistant.threads.stop(doors, who, stream.thread_id)
         await stream.ended()
     assert parts(stream)[-2] == {"type": "finish", "finishReason": "interrupted"}

@@ -61,7 +61,7 @@ async def test_approvals_are_listed_by_everything_that_people_look_for(
     clock.forward(1)
     await propose(agent, call_id="two", tool="pay", args={"amount": 5}, agent="billing", run_id="other")
     assert (await decide(bob, first)).status_code == 200
-    while await parts.store.index():
+    while await parts.store.update_search_index():
         pass
     assert await listed(bob) == ["two", "one"]
     assert await listed(bob, "/api/approvals/pending") == ["two"]

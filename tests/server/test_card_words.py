@@ -145,7 +145,7 @@ async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
     shown = redact(proposal.args, old, b"key")
     stored = ToolSpec("run_sql", "write", declared=True)
     row = Proposal(ID, "nonce", proposal, stored, shown, "Look at the weather", (), "Sunny.")
-    await parts.store.begin(ProposalTransaction(row, lambda moment, _: request_approval(row, Ask(), moment)))
+    await parts.store.propose(ProposalTransaction(row, lambda moment, _: request_approval(row, Ask(), moment)))
     view = await approval(client, keys, {"approval_id": ID})
     card = view["card"]
     assert view["sentence"] == card["sentence"] == "Run run_sql: sql = DROP TABLE users"

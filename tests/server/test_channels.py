@@ -62,14 +62,14 @@ def settings() -> Settings:
 def room(site: ServerState) -> Room:
     """At the other end of `ops`."""
     room = Room()
-    site.reach = replace(site.reach, channels={**site.reach.channels, "ops": room})
+    site.notifications = replace(site.notifications, channels={**site.notifications.channels, "ops": room})
     return room
 
 
 @pytest.fixture
 async def courier(site: ServerState, room: Room, keys: dict[str, str]) -> Dispatcher:
     """From here on people are told."""
-    courier = site.reach.courier()
+    courier = site.notifications.make_dispatcher()
     await courier.sweep()
     return courier
 
@@ -110,7 +110,7 @@ async def test_a_test_that_fails_says_why_in_words_without_addresses(client: As,
 async def test_a_test_that_arrives_says_where(client: As, keys: dict[str, str], room: Room) -> None:
     answer = await client(keys["admin"]).post("/api/channels/ops/test")
     assert (answer.status_code, answer.json()) == (200, {"channel": "ops", "person": ""})
-    assert [(message.purpose, message.by) for message in room.heard] == [("test", "ada")]
+    assert [(message.purpose, message.requested_by) for message in room.heard] == [("test", "ada")]
     await client(keys["admin"]).post("/api/channels/ops/test")
     assert len({message.id for message in room.heard}) == 2, "a receiver would take the second one for the first"
 
@@ -189,7 +189,7 @@ async def test_what_went_through_a_channel_that_is_not_there_any_more_cannot_be_
     room.trouble = DeliveryRejected("The room refused it (400).")
     await propose(client(keys["agent"]))
     await courier.sweep()
-    site.reach = replace(site.reach, channels={})
+    site.notifications = replace(site.notifications, channels={})
     [parked] = (await client(keys["admin"]).get("/api/deliveries")).json()["items"]
     answer = await client(keys["admin"]).post(f"/api/deliveries/{parked['id']}/again")
     assert (answer.status_code, "no channel ops any more" in answer.json()["message"]) == (409, True)

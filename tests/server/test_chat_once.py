@@ -25,7 +25,7 @@ def said(app: RequestMiddleware, key: str, once: str, message: str = "Hello", **
 
 
 async def messages(site: ServerState, thread_id: str) -> list[str]:
-    lines = await site.store.threads.lines("default", thread_id)
+    lines = await site.store.threads.entries("default", thread_id)
     return [str(line.body["text"]) for line in lines if line.kind == "said"]
 
 

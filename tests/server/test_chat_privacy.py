@@ -81,9 +81,9 @@ async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
     assert {"lines", "threads", "payloads"} <= places_of(place, PRIVATE)
     would = await erase(parts, "thread", thread_id, dry_run=True)
     done = await erase(parts, "thread", thread_id)
-    assert (would.approvals, would.threads, would.open) == (done.approvals, done.threads, done.open) == (1, 1, ())
+    assert (would.approvals, would.threads, would.skipped) == (done.approvals, done.threads, done.skipped) == (1, 1, ())
     assert places_of(place, PRIVATE) <= {"answers"}  # the key that the program chose itself
-    assert (await audit.verify(parts.store, "default")).faults == ()
+    assert (await audit.verify(parts.store, "default")).violations == ()
     shown = (await client(keys["reviewer"]).get(f"/api/threads/{thread_id}")).json()
     assert (shown["title"], shown["user"], shown["status"], shown["confirmation"]) == ("", "bob", "idle", None)
     assert [(line["kind"], line["actor"]) for line in shown["lines"]] == [("erased", "ada")]
@@ -94,9 +94,9 @@ async def test_a_person_who_is_erased_takes_their_threads_along(  # R41
     parts: AppServices, keys: Keys, thread_id: str, place: Place
 ) -> None:
     done = await erase(parts, "person", "bob")
-    assert (done.threads, done.open) == (1, ())
+    assert (done.threads, done.skipped) == (1, ())
     assert places_of(place, PRIVATE) <= {"answers"}
-    assert (await audit.verify(parts.store, "default")).faults == ()
+    assert (await audit.verify(parts.store, "default")).violations == ()
 
 
 async def test_a_thread_at_work_is_left_and_named(
@@ -107,7 +107,7 @@ async def test_a_thread_at_work_is_left_and_named(
         stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Hello").begun()
         await stream.next()
         done = await erase(parts, "thread", stream.thread_id)
-        assert (done.threads, done.open) == (0, ((stream.thread_id, "running"),))
+        assert (done.threads, done.skipped) == (0, ((stream.thread_id, "running"),))
         go_on.set()
         await stream.ended()
     assert (await erase(parts, "thread", stream.thread_id)).threads == 1
@@ -132,14 +132,14 @@ async def test_what_is_sent_again_after_an_erasure_is_not_said_again(
     again = Following(app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE)
     await again.ended()
     assert (again.status, json.loads(again.text)["error"]) == (409, "conflict")
-    assert len(await site.store.threads.lines("default", thread_id)) == 1
+    assert len(await site.store.threads.entries("default", thread_id)) == 1
 
 
 async def test_age_takes_what_people_decided_and_leaves_the_thread(  # R41
     parts: AppServices, clock: Clock, thread_id: str, place: Place
 ) -> None:
     clock.forward(30 * 86_400_000)
-    while await parts.store.forget(86_400_000) is not None:
+    while await parts.store.apply_retention(86_400_000) is not None:
         pass
     assert "payloads" not in places_of(place, PRIVATE)
-    assert len(await parts.store.threads.lines("default", thread_id)) > 10
+    assert len(await parts.store.threads.entries("default", thread_id)) > 10

@@ -78,7 +78,7 @@ async def test_a_reader_who_hangs_up_after_each_event_gets_the_same_as_one_who_s
 ) -> None:
     key, steps = keys["reviewer"], [asyncio.Event() for _ in range(6)]
     first: list[list[str | asyncio.Event | ModelFailed | ToolRequest]] = (
-        [["Wro", steps[0], "ng ", steps[1], ModelFailed("The line broke.", again=True)]] if failing else []
+        [["Wro", steps[0], "ng ", steps[1], ModelFailed("The line broke.", is_retryable=True)]] if failing else []
     )
     turns = [*first, ["One ", steps[2], "two ", steps[3], "three.", LIST], ["Four", steps[4], " five.", steps[5]]]
     async with speaking(site, Speaker(*turns)):
@@ -104,7 +104,7 @@ async def test_words_come_while_they_are_said(app: RequestMiddleware, site: Serv
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()
         assert (await stream.next()).data["content"] == "Hello"
-        assert (await site.store.threads.lines("default", stream.thread_id))[-1].kind == "said"
+        assert (await site.store.threads.entries("default", stream.thread_id))[-1].kind == "said"
         go_on.set()
         assert (await stream.ended())[-1].name == "done"
 
@@ -129,12 +129,12 @@ async def test_two_readers_see_the_same(
 async def test_a_model_that_cannot_be_reached_ends_with_an_error(
     app: RequestMiddleware, site: ServerState, keys: Keys
 ) -> None:
-    async with speaking(site, Speaker([ModelFailed("No such model.", again=False)], ["Here I am."])):  # R4
+    async with speaking(site, Speaker([ModelFailed("No such model.", is_retryable=False)], ["Here I am."])):  # R4
         stream = await said(app, keys["reviewer"]).begun()
         last = (await stream.ended())[-1]
         assert (last.name, last.data["error"]) == ("error", "No such model.")
         again = await followed(app, keys["reviewer"], stream.thread_id, last.id).begun()
-        await site.assistant.threads.retry(await site.accounts.by_key(keys["reviewer"]), stream.thread_id)
+        await site.assistant.threads.retry(await site.accounts.authenticate_key(keys["reviewer"]), stream.thread_id)
         assert [name for name, _ in folded(await again.until("done"))] == ["delta", "done"]
         await again.leave()
 
@@ -257,7 +257,7 @@ async def test_as_many_streams_as_there_is_room_for(
         assert len((await client(keys["reviewer"]).get("/api/threads")).json()["items"]) == 1  # nothing was said
         await idle.leave()
         assert (await (await said(app, keys["reviewer"]).begun()).ended())[-1].name == "done"
-    assert site.meters.streams == 0
+    assert site.counters.streams == 0
 
 
 async def test_whoever_waits_costs_no_task_beside_their_connection(

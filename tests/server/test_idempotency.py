@@ -84,10 +84,10 @@ async def test_what_somebody_left_half_done_is_taken_over_in_time(
 ) -> None:
     agent = client(keys["agent"], **{"idempotency-key": "one"})
     first = await agent.post("/api/calls", json=CALL)
-    who = f"agent:{(await site.accounts.by_key(keys['agent'])).owner}"
-    kept = await site.store.answers.claim(IdempotencyKey("default", who, "one"), "")
+    who = f"agent:{(await site.accounts.authenticate_key(keys['agent'])).owner}"
+    kept = await site.store.idempotency.reserve(IdempotencyKey("default", who, "one"), "")
     left = IdempotencyKey("default", who, "left")
-    assert (await site.store.answers.claim(left, kept.digest)).mark
+    assert (await site.store.idempotency.reserve(left, kept.digest)).reservation_token
     later = client(keys["agent"], **{"idempotency-key": "left"})
     answer = await later.post("/api/calls", json=CALL)
     assert (answer.status_code, answer.json()["error"]) == (409, "in_progress")
@@ -99,16 +99,16 @@ async def test_what_somebody_left_half_done_is_taken_over_in_time(
 
 async def test_whoever_was_taken_over_changes_nothing_any_more(site: ServerState, clock: Clock) -> None:
     place = IdempotencyKey("default", "bob", "one")
-    slow = (await site.store.answers.claim(place, "d")).mark
+    slow = (await site.store.idempotency.reserve(place, "d")).reservation_token
     clock.forward(TAKEOVER_AFTER)
-    quick = (await site.store.answers.claim(place, "d")).mark
+    quick = (await site.store.idempotency.reserve(place, "d")).reservation_token
     assert slow
     assert quick
-    await site.store.answers.keep(place, slow, 200, b"slow")
-    await site.store.answers.drop(place, slow)
-    await site.store.answers.keep(place, quick, 201, b"quick")
-    kept = await site.store.answers.claim(place, "d")
-    assert (kept.status, kept.body, kept.mark) == (201, b"quick", b"")
+    await site.store.idempotency.save(place, slow, 200, b"slow")
+    await site.store.idempotency.release(place, slow)
+    await site.store.idempotency.save(place, quick, 201, b"quick")
+    kept = await site.store.idempotency.reserve(place, "d")
+    assert (kept.status, kept.body, kept.reservation_token) == (201, b"quick", b"")
 
 
 # R50

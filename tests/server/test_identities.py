@@ -25,7 +25,7 @@ def settings() -> Settings:
 
 @pytest.fixture
 def desk(site: ServerState) -> InboundHandler:
-    return InboundHandler(site.reach, "ops")
+    return InboundHandler(site.notifications, "ops")
 
 
 async def signed_in(client: As, parts: AppServices, name: str) -> httpx2.AsyncClient:
@@ -35,7 +35,9 @@ async def signed_in(client: As, parts: AppServices, name: str) -> httpx2.AsyncCl
 
 
 async def link(desk: InboundHandler, outside: str, workspace: str = "default") -> dict[str, str]:
-    url = await replace(desk, reach=desk.reach.of(workspace)).binding_link(workspace, outside)
+    url = await replace(desk, notifications=desk.notifications.for_workspace(workspace)).make_identity_link(
+        workspace, outside
+    )
     base, _, token = url.partition("?link=")
     assert base == "http://127.0.0.1:8321/settings/me"
     return {"link": token}
@@ -49,17 +51,17 @@ async def test_a_person_who_is_signed_in_says_that_this_is_them(
     body = await link(desk, "U0BOB")
     looked = (await bob.post("/api/me/identities/look", json=body)).json()
     assert (looked["channel"], looked["kind"], looked["outside"], looked["user"]) == ("ops", "pagerduty", "U0BOB", None)
-    assert await desk.person("default", "U0BOB") is None
+    assert await desk.find_reviewer("default", "U0BOB") is None
     for _ in range(2):
         assert (await bob.post("/api/me/identities", json=body)).status_code == 201
-    reviewer = await desk.person("default", "U0BOB")
+    reviewer = await desk.find_reviewer("default", "U0BOB")
     assert reviewer is not None
     assert (reviewer.name, reviewer.via) == ("bob", "ops")
     [mine] = (await bob.get("/api/me/identities")).json()["items"]
     assert (mine["channel"], mine["outside"], mine["user"]) == ("ops", "U0BOB", "bob")
     assert (await client(keys["viewer"]).get("/api/me/identities")).json()["items"] == []
     assert (await bob.delete(f"/api/me/identities/{mine['id']}")).status_code == 204
-    assert await desk.person("default", "U0BOB") is None
+    assert await desk.find_reviewer("default", "U0BOB") is None
 
 
 # R48
@@ -96,7 +98,7 @@ async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_work
     clock.forward(1)
     bob = await signed_in(client, parts, "bob")
     assert (await bob.post("/api/me/identities", json=body)).status_code == 404
-    assert await desk.person("default", "U0BOB") is None
+    assert await desk.find_reviewer("default", "U0BOB") is None
 
 
 # R48
@@ -117,4 +119,4 @@ async def test_who_is_removed_is_nobody_elsewhere_and_whoever_gets_the_name_is_s
     assert (await admin.delete("/api/users/bob")).status_code == 200
     assert (await admin.get("/api/identities")).json()["items"] == []
     assert (await admin.post("/api/users", json={"name": "bob", "role": "admin"})).status_code == 201
-    assert await desk.person("default", "U0BOB") is None
+    assert await desk.find_reviewer("default", "U0BOB") is None

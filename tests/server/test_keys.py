@@ -174,7 +174,7 @@ async def test_the_ledger_names_the_credential_of_a_decision(
     assert answer.status_code == 200, answer.text
     entries = [entry async for page in site.store.entries("default") for entry in page]
     content = next(json.loads(entry.content or b"{}") for entry in entries if entry.kind == "approved")
-    who = await site.accounts.by_session(bob.cookies["interlock"])
+    who = await site.accounts.authenticate_session(bob.cookies["interlock"])
     assert (content["via"], content["credential"], content["address"]) == ("web", who.credential, "127.0.0.1")
     signed = next(json.loads(entry.content or b"{}") for entry in entries if entry.kind == "signed_in")
     assert (signed["credential"], signed["address"]) == (who.credential, "127.0.0.1")

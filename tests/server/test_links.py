@@ -78,13 +78,13 @@ class Mailed:
 
     async def sweep(self) -> None:
         await self.site.workspaces.refresh("default")
-        await self.site.reach.courier().sweep()
+        await self.site.notifications.make_dispatcher().sweep()
 
     async def is_unspent(self, *, decided: bool = False) -> bool:
-        found = await self.parts.store.deliveries.of_approval("default", self.approval_id)
+        found = await self.parts.store.deliveries.for_approval("default", self.approval_id)
         assert found
         standing = await status(self.parts, self.approval_id)
-        return all(each.spent_at is None for each in found) and (standing == "pending") is not decided
+        return all(each.used_at is None for each in found) and (standing == "pending") is not decided
 
     async def digest(self) -> str:
         return (await self.parts.store.get("default", self.approval_id)).approval.args_sha256
@@ -105,8 +105,8 @@ async def mailed(
     await made.sweep()
     assert len(mails.taken) == 2
     yield made
-    await site.aside.settle()
-    await site.accounts.settle()
+    await site.background_tasks.drain()
+    await site.accounts.drain()
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def look(browser: httpx2.AsyncClient, token: str) -> httpx2.Response:
 async def ask_code(mailed: Mailed, browser: httpx2.AsyncClient, token: str) -> str:
     answer = await browser.post("/api/links/code", json={"token": token})
     assert answer.status_code == 200, answer.text
-    await mailed.site.aside.settle()
+    await mailed.site.background_tasks.drain()
     return str(answer.json()["ticket"])
 
 
@@ -310,7 +310,7 @@ async def test_a_code_is_sent_to_the_person_and_never_to_the_asker(
     mailed: Mailed, browser: httpx2.AsyncClient
 ) -> None:  # R48
     answer = await browser.post("/api/links/code", json={"token": mailed.token("bob")})
-    await mailed.site.aside.settle()
+    await mailed.site.background_tasks.drain()
     code = mailed.code("bob")
     assert code not in answer.text
     assert mailed.mails.taken[-1].to == ["bob@example.com"]
@@ -336,7 +336,7 @@ async def test_five_wrong_codes_end_it_also_all_at_once(mailed: Mailed, browser:
     answers = await asyncio.gather(*(enter(browser, mailed.token(), ticket, each) for each in wrong))
     assert {answer.status_code for answer in answers} == {401}
     assert (await enter(browser, mailed.token(), ticket, code)).status_code == 401
-    await mailed.site.accounts.settle()
+    await mailed.site.accounts.drain()
     assert "sign_in_failed" in await every_kind(mailed.parts)
 
 
@@ -393,7 +393,7 @@ async def test_who_asks_learns_nothing_about_a_link(mailed: Mailed, browser: htt
     assert right.status_code == wrong.status_code == 200
     assert right.json().keys() == wrong.json().keys() == {"ticket"}
     assert len(right.json()["ticket"]) == len(wrong.json()["ticket"])
-    await mailed.site.aside.settle()
+    await mailed.site.background_tasks.drain()
     body = {"token": mailed.token()[:-1] + "x", "ticket": wrong.json()["ticket"], "code": "12345678"}
     refused = await browser.post("/api/links/session", json=body)
     mistyped = await browser.post("/api/links/session", json={**body, "token": mailed.token()})
@@ -437,7 +437,7 @@ async def test_without_codes_people_sign_in_as_usual(
     async with httpx2.AsyncClient(transport=transport, base_url=OURS, headers={"origin": OURS}) as browser:
         assert (await look(browser, mailed.token())).json()["codes"] is False
         await browser.post("/api/links/code", json={"token": mailed.token()})
-        await site.aside.settle()
+        await site.background_tasks.drain()
     assert len(mailed.mails.to("ada@example.com")) == 1
 
 
@@ -539,7 +539,7 @@ async def test_the_same_person_by_mail_and_page_is_one_vote(
     policy = "version: 1\nrules: [{name: two, tools: ['*'], then: ask, quorum: 2}]"
     await mailed.site.workspaces.put_policy("default", policy, "ada", "two")
     await mailed.site.workspaces.refresh("default")
-    doors = await mailed.site.workspaces.doors("default")
+    doors = await mailed.site.workspaces.services("default")
     mailed.parts = replace(mailed.parts, gate=doors.gate)
     mailed.approval_id = await pending(mailed.parts, 2)
     await mailed.sweep()

@@ -132,10 +132,10 @@ def test_a_flood_of_lines_is_cut_and_said_so(clock: Clock) -> None:
     told: Lines = []
     log = JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))
     for _ in range(MAX_LINES_PER_SECOND + 50):
-        log.request("warning", "request_refused")
+        log.write_limited("warning", "request_refused")
     assert len(told) == MAX_LINES_PER_SECOND
     clock.forward(1_000)
-    log.request("warning", "request_refused")
+    log.write_limited("warning", "request_refused")
     assert [line["event"] for line in told[MAX_LINES_PER_SECOND:]] == ["lines_left_out", "request_refused"]
     assert told[MAX_LINES_PER_SECOND]["lines"] == 50
 
@@ -159,8 +159,8 @@ async def test_what_fails_in_the_background_is_told_without_its_words(clock: Clo
     told: Lines = []
     log = JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))
     loop = asyncio.get_running_loop()
-    log.loop_failed(loop, {"message": "Task exception was never retrieved", "exception": ValueError(SECRET)})
-    log.loop_failed(loop, {"message": "Unclosed transport"})
+    log.handle_loop_exception(loop, {"message": "Task exception was never retrieved", "exception": ValueError(SECRET)})
+    log.handle_loop_exception(loop, {"message": "Unclosed transport"})
     assert [line["event"] for line in told] == ["background_failed"] * 2
     assert (told[0]["exception"], told[1]["message"]) == ("ValueError", "Unclosed transport")
     assert SECRET not in json.dumps(told)
@@ -200,6 +200,6 @@ def answering(status: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
 
 def test_the_clock_of_the_tests_is_the_log_s(clock: Clock) -> None:
     told: Lines = []
-    JsonLogger(clock, "none", lambda line: told.append(json.loads(line))).tell("info", "start", version="1")
+    JsonLogger(clock, "none", lambda line: told.append(json.loads(line))).write("info", "start", version="1")
     assert clock() == START
     assert told == [{"at": "2027-01-15T08:00:00.000Z", "level": "info", "event": "start", "version": "1"}]

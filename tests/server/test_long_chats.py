@@ -28,14 +28,14 @@ class Counted:
     """How many lines were read of all threads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._read, real = 0, SqlThreads.lines
+        self._read, real = 0, SqlThreads.entries
 
         async def lines(store: SqlThreads, *where: Any, **more: Any) -> Any:
             found = await real(store, *where, **more)
             self._read += len(found)
             return found
 
-        monkeypatch.setattr(SqlThreads, "lines", lines)
+        monkeypatch.setattr(SqlThreads, "entries", lines)
 
     def taken(self) -> int:
         self._read, read = 0, self._read
@@ -49,8 +49,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 async def lengthened(site: ServerState, key: str, name: str) -> None:
     """With many turns that are over, in front of what comes."""
-    who = await site.accounts.by_key(key)
-    thread_id = site.assistant.threads.id_of(who, name)
+    who = await site.accounts.authenticate_key(key)
+    thread_id = site.assistant.threads.named_thread_id(who, name)
     lines = [line for number in range(TURNS) for line in turn(who.name, number)]
     await site.store.threads.step(
         "default", thread_id, lambda thread, _: ThreadTransition(replace(thread, status="idle"), tuple(lines))
@@ -140,7 +140,7 @@ async def test_sub_agents_that_are_done_are_not_asked_what_is_below_them(
     key, asked, real = keys["reviewer"], list[str](), SqlThreads.children
     async with speaking(site, Speaker(["Hello."])):
         thread_id = (await done(ran(app, key, "hello"))).thread_id
-    who = await site.accounts.by_key(key)
+    who = await site.accounts.authenticate_key(key)
     below = ThreadOrigin("default", "assistant", who.name, ("assistant", "assistant"), thread_id, "c0")
 
     def idle(child: str, moment: Moment) -> ThreadTransition:

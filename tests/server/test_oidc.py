@@ -241,7 +241,9 @@ async def test_the_subject_of_another_issuer_is_somebody_else(
     browser: httpx2.AsyncClient, provider: Identity, site: ServerState
 ) -> None:
     await site.accounts.add_user("default", "ann", "admin", "test", email="ann@example.com")
-    await site.accounts.with_subject("default", "https://other.example ann-at-the-provider", "ann@example.com", "ann")
+    await site.accounts.sign_in_by_subject(
+        "default", "https://other.example ann-at-the-provider", "ann@example.com", "ann"
+    )
     assert await refused(browser, provider.signs_in(await leave(browser), email=None))
     assert await refused(browser, provider.signs_in(await leave(browser)))
 

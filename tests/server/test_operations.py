@@ -135,4 +135,4 @@ async def test_database_errors_are_counted(
     await parts.store.close()
     answer = await agent.post("/api/calls", json={"tool": "t", "args": {}, "run_id": "r", "call_id": "c"})
     assert answer.status_code == 503
-    assert sum(t.count for (_, _, status), t in site.meters.requests.items() if status == 503) == 1
+    assert sum(t.count for (_, _, status), t in site.counters.requests.items() if status == 503) == 1

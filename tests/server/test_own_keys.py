@@ -19,7 +19,7 @@ def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
 
 
 async def key_of(site: ServerState, name: str, role: str, lasts: int | None = None) -> str:
-    made = await site.accounts.create_key("default", f"{role} of {name}", role, "test", name, lasts=lasts)
+    made = await site.accounts.create_key("default", f"{role} of {name}", role, "test", name, lifetime=lasts)
     return made[1]
 
 

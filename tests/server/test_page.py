@@ -158,9 +158,9 @@ def test_every_file_was_compressed_as_it_is() -> None:
     built = static._built_files()
     assert "index.html" in built
     for name, file in built.items():
-        if file.squeezed:
-            assert gzip.decompress(file.squeezed) == file.content, name
-    assert [name for name, file in built.items() if name.endswith((".js", ".css")) and not file.squeezed] == []
+        if file.gzipped:
+            assert gzip.decompress(file.gzipped) == file.content, name
+    assert [name for name, file in built.items() if name.endswith((".js", ".css")) and not file.gzipped] == []
 
 
 def shapes(path: str) -> Iterator[str]:

@@ -43,7 +43,7 @@ async def names(client: httpx2.AsyncClient, **query: str) -> list[str]:
 
 
 async def somebody_waits(site: ServerState) -> None:
-    while not site.meters.waiting:  # noqa: ASYNC110  a number, which nothing announces
+    while not site.counters.waiting:  # noqa: ASYNC110  a number, which nothing announces
         await asyncio.sleep(0.001)
 
 
@@ -153,7 +153,7 @@ async def test_a_claim_is_answered_when_a_person_decides(
     agent = client(keys["agent"])
     approval_id = await pending(parts)
     await paused(agent)
-    parts.store.pauses.look_again = 3_600
+    parts.store.pauses.poll_interval = 3_600
     claiming = asyncio.ensure_future(claimed(agent, wait=60))
     await somebody_waits(site)
     await approve(parts, approval_id)
@@ -168,7 +168,7 @@ async def test_a_server_that_stops_answers_at_once_and_takes_nothing(client: As,
     site.stopping.set()
     async with asyncio.timeout(60):
         assert await claiming == {"items": [], "held": []}
-    assert site.meters.waiting == 0
+    assert site.counters.waiting == 0
 
 
 @pytest.mark.postgres_smoke

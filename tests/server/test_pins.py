@@ -227,15 +227,15 @@ async def test_humanlayers_functions_are_judged_as_pinned(client: As, keys: dict
 
 
 async def test_a_pin_that_another_process_made_is_followed(client: As, keys: dict[str, str], site: ServerState) -> None:
-    doors = await site.workspaces.doors("default")
+    doors = await site.workspaces.services("default")
     await site.store.pin("default", [ToolSpec("send", "write")], "", "ada")
-    before = doors.known.pins
+    before = doors.snapshot.pins
     await site.workspaces.refresh("default")
     assert before.find("send") is None
-    pinned = doors.known.pins
+    pinned = doors.snapshot.pins
     assert pinned.find("send") is not None
     await site.workspaces.refresh("default")
-    assert doors.known.pins is pinned  # what did not change is not read anew
+    assert doors.snapshot.pins is pinned  # what did not change is not read anew
 
 
 async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
@@ -260,7 +260,7 @@ def ada(client: As, keys: dict[str, str], site: ServerState) -> httpx2.AsyncClie
     """She looks when what agents declared in reads is written, which is done in the background."""
 
     async def wait(_: httpx2.Request) -> None:
-        await site.store.written("default")
+        await site.store.flush("default")
 
     admin = client(keys["admin"])
     admin.event_hooks = {"request": [wait]}
@@ -500,14 +500,14 @@ async def test_a_claim_that_was_made_before_a_pin_does_not_count_after_it(
 async def test_nor_does_one_that_is_on_its_way_while_the_tool_is_pinned(
     client: As, keys: dict[str, str], site: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent, spend = client(keys["agent"]), site.quotas.spend
+    agent, spend = client(keys["agent"]), site.quotas.run_within_quota
     await put_policy(site, DESTROYS_NOTHING)
 
     async def pinned_meanwhile(*given: Any) -> Any:
         await pin(site, ToolSpec("note_burn", "destructive"))
         return await spend(*given)
 
-    monkeypatch.setattr(site.quotas, "spend", pinned_meanwhile)
+    monkeypatch.setattr(site.quotas, "run_within_quota", pinned_meanwhile)
     told = await propose(agent, tool="note_burn", effect="write")
     refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
     assert refused.json()["error"] == "denied_now"
@@ -532,7 +532,7 @@ async def test_a_call_from_before_is_judged_as_the_tool_is_registered_now(
     told = await propose(agent, effect="destructive")
     assert told["outcome"] == "proceed"
     started_anew = await make_server_state(Settings(actions={"send": ActionSettings({"type": "object"})}), parts)
-    gate = (await started_anew.workspaces.doors("default")).gate
+    gate = (await started_anew.workspaces.services("default")).gate
     with pytest.raises(DeniedNow):
         await gate.start("default", told["approval_id"], "runner")
 
@@ -547,11 +547,11 @@ async def test_a_key_that_makes_up_tools_hides_its_own_alone_and_is_named(
         spec = ToolSpec(f"made up {number}", "read", declared=True)
         site.store.note_tool("default", spec, "honest", made.id)
         if number % 50 == 0:
-            await site.store.written("default")
-    await site.store.written("default")
+            await site.store.flush("default")
+    await site.store.flush("default")
     await propose(client(secret), tool="hidden", effect="read", agent="honest")
     await propose(agent, tool="seen", effect="read", agent="honest")
-    await site.store.written("default")
+    await site.store.flush("default")
     told = (await ada.get("/api/pins", params={"agent": "honest", "limit": 500, "cursor": "made up 999"})).json()
     assert [tool["name"] for tool in told["items"]] == ["seen"]
     assert (told["on_word"], len(told["bounds"])) == (MAX_DECLARED + 1, 1)

@@ -129,7 +129,7 @@ async def test_several_keys_of_an_agent_have_no_more_together(client: As, parts:
     ]
     answers = await asyncio.gather(*wanted)
     assert sum(answer.status_code == 200 for answer in answers) in (PENDING, PENDING + 1)
-    assert await parts.store.pending_of_owner("default", "agent:office", 99) in (PENDING, PENDING + 1)
+    assert await parts.store.count_pending("default", "agent:office", 99) in (PENDING, PENDING + 1)
     assert (await agents[1].post("/api/calls", json={**call(90), "agent": "night"})).status_code == 429
     clock.forward(1_000)
     assert (await agents[0].post("/api/calls", json=call(91))).status_code == 429
@@ -150,13 +150,13 @@ async def test_the_database_is_asked_once_a_second_at_most(
     client: As, keys: Keys, site: ServerState, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    count = site.store.pending_of_owner
+    count = site.store.count_pending
 
     async def counting(workspace: str, owner: str, limit: int) -> int:
         asked.append(owner)
         return await count(workspace, owner, limit)
 
-    monkeypatch.setattr(site.store, "pending_of_owner", counting)
+    monkeypatch.setattr(site.store, "count_pending", counting)
     agent = client(keys["agent"])
     for number in range(2 * PENDING):
         await agent.post("/api/calls", json=call(number))
@@ -213,13 +213,13 @@ async def test_what_was_decided_makes_room(client: As, keys: Keys, clock: Clock)
 async def test_quotas_of_a_key_hold_as_it_is_looked_up_last(
     parts: AppServices, site: ServerState, clock: Clock
 ) -> None:
-    doors = await site.workspaces.doors("default")
+    doors = await site.workspaces.services("default")
     spec = ToolSpec("write_it", "write")
 
     async def ask(who: Principal, number: int) -> None:
         gate = doors.gate_for(who)
         wanted = propose("write_it", {}, "run", f"c{number}")
-        await site.quotas.spend(who, gate, wanted, spec, lambda: gate.check(wanted, spec))
+        await site.quotas.run_within_quota(who, gate, wanted, spec, lambda: gate.check(wanted, spec))
 
     few = Principal("default", "billing", "agent", credential="ilk_1", per_minute=1)
     await ask(few, 1)
@@ -300,10 +300,10 @@ async def test_late_reports_do_not_fill_the_ledger(
 
 
 def test_people_have_no_quotas(site: ServerState) -> None:
-    assert site.quotas.limits_of(Principal("default", "ada", "admin")) is None
-    assert site.quotas.limits_of(Principal("default", "billing", "agent")) == QuotaSettings(PER_MINUTE, 0)
+    assert site.quotas.key_limits(Principal("default", "ada", "admin")) is None
+    assert site.quotas.key_limits(Principal("default", "billing", "agent")) == QuotaSettings(PER_MINUTE, 0)
     own = Principal("default", "billing", "agent", per_minute=0, pending=7)
-    assert site.quotas.limits_of(own) == QuotaSettings(0, 7)
+    assert site.quotas.key_limits(own) == QuotaSettings(0, 7)
 
 
 def test_the_configuration_sets_them(tmp_path: Any) -> None:

@@ -191,7 +191,7 @@ async def test_a_link_without_a_password_for_somebody_new_is_not_spent(
     token = await site.accounts.create_link("default", "interlock", role="admin")
     answer = await browser.post("/api/session/link", json={"token": token, "name": "ann"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
-    assert (await site.accounts.link(token)).role == "admin"
+    assert (await site.accounts.inspect_link(token)).role == "admin"
 
 
 async def test_a_password_in_a_wrong_body_is_not_told_back(people: ServerState, browser: httpx2.AsyncClient) -> None:

@@ -21,7 +21,7 @@ CALL = {"tool": "cms_delete_post", "args": {"slug": "a"}, "run_id": "run", "call
 @pytest.fixture
 async def card(site: ServerState, keys: Keys) -> str:
     """A call of a chat that waits for people."""
-    doors = await site.workspaces.doors("default")
+    doors = await site.workspaces.services("default")
     outcome = await doors.gate.check(propose("cms_delete_post", {"slug": "a"}, RUN, "2:c1", thread_id=RUN), TOOL)
     assert isinstance(outcome, Waiting)
     return outcome.approval_id

@@ -142,7 +142,7 @@ class TestWithMcp:
     ) -> None:  # R9, R54
         async with site.assistant.open():
             assert site.assistant.mcp is not None
-            await site.assistant.mcp.tried()
+            await site.assistant.mcp.wait_attempted()
             put = await ada.put("/api/agents/helper", json={"tools": ["mcp:small"]})
             assert put.json()["warnings"] == []
             found = (await ada.get("/api/tools", params={"agent": "helper", "offered": "true"})).json()["items"]
@@ -154,12 +154,12 @@ class TestWithMcp:
 
 
 async def test_without_a_model_the_chat_says_what_to_do(site: ServerState) -> None:  # R9
-    doors = await site.workspaces.doors("default")
+    doors = await site.workspaces.services("default")
     ann = Principal("default", "ann", "reviewer")
     thread = await site.assistant.threads.say(doors, ann, "hello")
     await site.assistant.loop.sweep()
-    await site.assistant.loop.settled()
-    [ended] = [line.body for line in await site.store.threads.lines("default", thread.id) if line.kind == "ended"]
+    await site.assistant.loop.wait_idle()
+    [ended] = [line.body for line in await site.store.threads.entries("default", thread.id) if line.kind == "ended"]
     assert ended["status"] == "error"
     assert "OPENAI_API_KEY" in str(ended["reason"])
 

@@ -87,7 +87,7 @@ class Messages:
             yield event("content_block_stop", index=index)
         if answer.ending == "none":
             return
-        ending = _ENDINGS.get(answer.ending) or ("tool_use" if answer.reply.wishes else "end_turn")
+        ending = _ENDINGS.get(answer.ending) or ("tool_use" if answer.reply.tool_requests else "end_turn")
         delta = {"stop_reason": ending, "stop_sequence": None}
         yield event("message_delta", delta=delta, usage={"output_tokens": written})
         yield event("message_stop")
@@ -117,7 +117,7 @@ def _content(answer: Answer) -> Iterator[tuple[Json, list[Json]]]:
         yield {"type": "thinking", "thinking": "", "signature": ""}, signed
     if answer.reply.text:
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in answer.pieces]
-    for wish in answer.reply.wishes:
+    for wish in answer.reply.tool_requests:
         block = {"type": "tool_use", "id": wish.id, "name": wish.tool, "input": {}}
         yield block, [{"type": "input_json_delta", "partial_json": part} for part in halves(wish.args)]
 

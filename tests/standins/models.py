@@ -162,7 +162,7 @@ def _spoiled(answer: Answer, fault: str) -> Answer:
     match fault:
         case "empty":
             return replace(answer, reply=ModelReply(""))
-        case "length" if reply.wishes:
+        case "length" if reply.tool_requests:
             return shortened(answer)
         case "length":
             return replace(answer, ending="length")
@@ -171,9 +171,9 @@ def _spoiled(answer: Answer, fault: str) -> Answer:
         case "none":
             return replace(shortened(answer), ending="none")
         case "same_ids":
-            return replace(answer, reply=with_ids(reply, ["call_same"] * len(reply.wishes)))
+            return replace(answer, reply=with_ids(reply, ["call_same"] * len(reply.tool_requests)))
         case "no_ids":
-            return replace(answer, reply=with_ids(reply, [""] * len(reply.wishes)))
+            return replace(answer, reply=with_ids(reply, [""] * len(reply.tool_requests)))
         case _:
             return answer
 

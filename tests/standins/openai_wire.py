@@ -99,12 +99,12 @@ class Chat(OpenAI):
         yield chunk({"role": "assistant", "content": ""})
         for piece in answer.pieces:
             yield chunk({"content": piece})
-        for index, wish in enumerate(answer.reply.wishes):
+        for index, wish in enumerate(answer.reply.tool_requests):
             named = {"index": index, "type": "function", "function": {"name": wish.tool, "arguments": ""}}
             yield chunk({"tool_calls": [{**named, "id": wish.id} if wish.id else named]})
             for part in halves(wish.args):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
-        ending = answer.ending or ("tool_calls" if answer.reply.wishes else "stop")
+        ending = answer.ending or ("tool_calls" if answer.reply.tool_requests else "stop")
         if ending != "none":
             yield chunk({}, ending)
         if (body.get("stream_options") or {}).get("include_usage"):
@@ -157,7 +157,7 @@ class Responses(OpenAI):
             yield event("response.output_item.done", output_index=0, item=output[0])
         if answer.reply.text:
             yield from self._message(event, answer, output)
-        for number, wish in enumerate(answer.reply.wishes):
+        for number, wish in enumerate(answer.reply.tool_requests):
             yield from self._call(event, f"fc_{answer.turn}_{number}", wish, output)
         if answer.ending == "none":
             return

@@ -38,7 +38,7 @@ class Answer:
     @property
     def tokens(self) -> tuple[int, int]:
         """Made up, but the same for the same turn: a token is four characters."""
-        written = len(self.reply.text) + sum(len(wish.args) for wish in self.reply.wishes)
+        written = len(self.reply.text) + sum(len(wish.args) for wish in self.reply.tool_requests)
         return 100, 1 + written // 4
 
 
@@ -75,10 +75,12 @@ class Reader:
 
     def call(self, wish: ToolRequest) -> None:
         last = self._open()
-        self.messages[-1] = replace_reply(last, wishes=(*last.wishes, wish))
+        self.messages[-1] = replace_reply(last, wishes=(*last.tool_requests, wish))
 
     def result(self, call_id: str, content: object) -> None:
-        tools = {wish.id: wish.tool for each in self.messages if isinstance(each, ModelReply) for wish in each.wishes}
+        tools = {
+            wish.id: wish.tool for each in self.messages if isinstance(each, ModelReply) for wish in each.tool_requests
+        }
         self.messages.append(ToolResult(call_id, tools.get(call_id, ""), parsed(content)))
 
     def _open(self) -> ModelReply:
@@ -113,7 +115,7 @@ def parsed(content: object) -> object:
 
 def odd_names(prompt: Prompt) -> Iterator[str]:
     """Names of tools that are offered (documented) or were called (seen: OpenAI refuses these too)."""
-    called = [wish.tool for each in prompt.messages if isinstance(each, ModelReply) for wish in each.wishes]
+    called = [wish.tool for each in prompt.messages if isinstance(each, ModelReply) for wish in each.tool_requests]
     names = [*(offer.name for offer in prompt.tools), *called]
     yield from (f"tool name {name}" for name in names if not re.fullmatch(TOOL_NAME, name))
 
@@ -130,7 +132,7 @@ def unanswered(messages: Sequence[PromptMessage]) -> Iterator[str]:
                     waiting.remove(call_id)
             case _:
                 yield from (f"no result for {call_id}" for call_id in waiting)
-                waiting = [wish.id for wish in message.wishes] if isinstance(message, ModelReply) else []
+                waiting = [wish.id for wish in message.tool_requests] if isinstance(message, ModelReply) else []
     yield from (f"no result for {call_id}" for call_id in waiting)
 
 
@@ -139,11 +141,13 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def with_ids(reply: ModelReply, ids: Sequence[str]) -> ModelReply:
-    return reply._replace(wishes=tuple(wish._replace(id=own) for wish, own in zip(reply.wishes, ids, strict=True)))
+    return reply._replace(
+        tool_requests=tuple(wish._replace(id=own) for wish, own in zip(reply.tool_requests, ids, strict=True))
+    )
 
 
 def shortened(answer: Answer) -> Answer:
     """Cut off within its last call, as by a limit of tokens."""
-    *first, last = answer.reply.wishes
+    *first, last = answer.reply.tool_requests
     cut = last._replace(args=halves(last.args)[0])
-    return replace(answer, reply=answer.reply._replace(wishes=(*first, cut)), ending="length")
+    return replace(answer, reply=answer.reply._replace(tool_requests=(*first, cut)), ending="length")

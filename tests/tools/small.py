@@ -16,7 +16,15 @@ from interlock.runtime.json_schema import check_schema
 from tests.tools.ports import reserved_port
 
 PATIENCE = 100  # seconds for a program that starts on a busy machine
-QUICK = ConnectionTimeouts(first=0.05, most=0.2, rest=0.02, look=0.2, answer=PATIENCE, call=PATIENCE, patience=PATIENCE)
+QUICK = ConnectionTimeouts(
+    initial_backoff=0.05,
+    max_backoff=0.2,
+    min_refresh_interval=0.02,
+    poll_interval=0.2,
+    response_timeout=PATIENCE,
+    call_timeout=PATIENCE,
+    connect_timeout=PATIENCE,
+)
 ROOT = Path(__file__).parents[2]
 WAYS = ("child", "old child", "address")
 
@@ -56,9 +64,9 @@ def at_an_address(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 async def connected(
     pace: ConnectionTimeouts = QUICK, tell: Callable[[str], None] = print, **servers: McpServerSettings
 ) -> AsyncIterator[McpServers]:
-    async with McpServers(servers, check_schema, tell, pace=pace) as all_of_them:
+    async with McpServers(servers, check_schema, tell, timeouts=pace) as all_of_them:
         async with asyncio.timeout(PATIENCE):
-            await all_of_them.tried()
+            await all_of_them.wait_attempted()
         yield all_of_them
 
 

@@ -102,7 +102,7 @@ async def test_a_comment_goes_through_the_gate(place: Place, clock: Clock) -> No
         assert desk.repo.comments[1] == []  # nothing before a person says so
         await approve(parts, waiting.approval_id)
         started = await parts.gate.start("default", waiting.approval_id, "runner", 60_000, tool.spec.sha256)
-        made = await tool.run(ToolInvocation(call.value, started.idempotency_key))
+        made = await tool.run(ToolInvocation(call.parsed_args, started.idempotency_key))
         payload = Payload(result=canonical(made))
         await parts.gate.finish("default", waiting.approval_id, started.fence, ok=True, payload=payload)
         assert await parts.gate.check(call, tool.spec) == Finished("succeeded", made, approval_id=waiting.approval_id)

@@ -97,7 +97,7 @@ on_shared = pytest.mark.asyncio(loop_scope="module")
 async def test_every_tool_of_a_server_is_offered_under_the_name_of_the_server(shared: McpServers) -> None:  # R9 R54
     assert [tool.name for tool in shared.tools("default")] == [f"files_{name}" for name in TOOLS]
     assert shared.problems() == []
-    offer = tool_of(shared, "files_note").offer
+    offer = tool_of(shared, "files_note").prompt_tool
     assert offer.description == 'From the MCP server "files", in its own words: Writes a note.'
     assert offer.schema == TOOLS["note"]["inputSchema"]
 
@@ -127,8 +127,8 @@ async def test_tools_are_for_the_workspaces_that_are_named(address: McpServerSet
 
 async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServerSettings) -> None:
     named = {"first": replace(address, prefix="x"), "second": replace(address, prefix="x")}
-    async with McpServers(named, check_schema, print, taken=["x_note"], pace=QUICK) as servers:
-        await servers.tried()
+    async with McpServers(named, check_schema, print, reserved_names=["x_note"], timeouts=QUICK) as servers:
+        await servers.wait_attempted()
         names = [tool.name for tool in servers.tools("default")]
         told = servers.problems()
     assert sorted(names) == sorted(f"x_{name}" for name in TOOLS if name != "note")
@@ -271,15 +271,15 @@ async def test_a_definition_that_changes_right_before_the_call_stops_it(servers:
 
 
 async def test_a_notice_of_change_is_followed_at_once(server: McpServerSettings) -> None:  # R54
-    async with connected(replace(QUICK, look=600), files=server) as servers:
+    async with connected(replace(QUICK, poll_interval=600), files=server) as servers:
         before = tool_of(servers, "files_note").spec.sha256
         await run(servers, "files_change")
         await until(lambda: tool_of(servers, "files_note").spec.sha256 != before)
-        assert "evil.example" in tool_of(servers, "files_note").about
+        assert "evil.example" in tool_of(servers, "files_note").description
 
 
 async def test_no_answer_in_time_leaves_the_effect_unknown(server: McpServerSettings) -> None:
-    async with connected(replace(QUICK, call=0.2), files=server) as servers:
+    async with connected(replace(QUICK, call_timeout=0.2), files=server) as servers:
         with pytest.raises(EffectUnknown, match="It may have run: look before you call it again"):
             await run(servers, "files_hang")
         assert await run(servers, "files_look") == {"text": "all is quiet"}
@@ -291,7 +291,7 @@ async def test_no_answer_in_time_leaves_the_effect_unknown(server: McpServerSett
 @pytest.mark.parametrize("way", ["child", "old child"])
 async def test_a_child_that_dies_is_started_again(way: str, tmp_path: Path) -> None:
     with small(way, tmp_path) as server:
-        async with connected(replace(QUICK, look=600), files=server) as servers:
+        async with connected(replace(QUICK, poll_interval=600), files=server) as servers:
             with pytest.raises(EffectUnknown):
                 await run(servers, "files_die")
             assert await run(servers, "files_look") == {"text": "all is quiet"}
@@ -300,7 +300,7 @@ async def test_a_child_that_dies_is_started_again(way: str, tmp_path: Path) -> N
 async def test_a_server_at_an_address_may_be_killed_and_come_back(tmp_path: Path) -> None:
     with reserved_port() as port, at_an_address(tmp_path, port) as process:
         server = McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
-        async with connected(replace(QUICK, patience=0.1), files=server) as servers:
+        async with connected(replace(QUICK, connect_timeout=0.1), files=server) as servers:
             process.kill()
             process.wait()
             await until(servers.problems)
@@ -335,7 +335,7 @@ async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: 
     told: list[str] = []
     with reserved_port() as port, at_an_address(tmp_path, port) as process:
         server = McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
-        async with connected(replace(QUICK, patience=0.1), told.append, files=server) as servers:
+        async with connected(replace(QUICK, connect_timeout=0.1), told.append, files=server) as servers:
             assert told == []
             process.kill()
             process.wait()
@@ -352,7 +352,7 @@ async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: 
 
 async def test_plain_http_to_another_machine_is_told() -> None:
     async with McpServers(
-        {"far": McpServerSettings(url="http://mcp.invalid/mcp")}, check_schema, print, pace=QUICK
+        {"far": McpServerSettings(url="http://mcp.invalid/mcp")}, check_schema, print, timeouts=QUICK
     ) as servers:
         assert any("reached by plain http" in said for said in servers.problems())
 
@@ -400,7 +400,7 @@ def test_a_read_that_is_defined_otherwise_is_none_until_a_call_of_it_was_let_thr
 
     def spec(**more: Any) -> ToolSpec:
         tool = types.Tool(name="note", input_schema={"type": "object"}, **more)
-        return definitions.settled(make_definition("files", server, tool, check_schema).spec)
+        return definitions.effective_spec(make_definition("files", server, tool, check_schema).spec)
 
     assert (spec().effect, spec(description="Sends all files to evil.example.").effect) == ("read", "")
     assert (definitions.accept(spec(description="Reads one more thing.")), definitions.accept(spec())) == (True, False)

@@ -40,7 +40,7 @@ def at(now: int = NOW) -> Moment:
 
 def behind(now: int = NOW) -> Moment:
     """The clock stands before the ledger's last entry."""
-    return Moment(now, behind=True)
+    return Moment(now, is_clock_behind=True)
 
 
 def users(*names: str) -> People:

@@ -15,7 +15,7 @@ from interlock.core.chat.transcript import PendingCall
 from tests.unit.builders import NOW
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-FEW = TurnLimits(turns=4, tokens=10_000, took=1_000_000)
+FEW = TurnLimits(turns=4, tokens=10_000, work_ms=1_000_000)
 
 
 @dataclass
@@ -127,22 +127,22 @@ class Simulator:
         self.log.replied(*wishes, text=f"reply {len(self.turns)}", seen=seen)
 
     def handle(self, step: HandleCalls) -> None:
-        for call in step.ask:
+        for call in step.to_propose:
             self.ask(call)
         for call in step.start:
             self.end(call)
-        for call in step.wait:
+        for call in step.to_await:
             self.wait(call)
 
     def ask(self, call: PendingCall) -> None:
         match self.chance("asked", "free", "delegated", "running"):
             case "asked":
-                self.log.asked(call.wish.id)
+                self.log.asked(call.tool_request.id)
             case "running":
-                self.log.asked(call.wish.id, "running")
+                self.log.asked(call.tool_request.id, "running")
             case "delegated":
-                self.log.delegated(call.wish.id)
-                self.log.asked(call.wish.id, child="a thread below", path=["assistant", "writer"])  # a mirror
+                self.log.delegated(call.tool_request.id)
+                self.log.asked(call.tool_request.id, child="a thread below", path=["assistant", "writer"])  # a mirror
             case _:
                 self.end(call)
 
@@ -150,19 +150,19 @@ class Simulator:
         match self.chance("ends", "approved", "declined", "again"):
             case "ends":
                 self.end(call)
-            case "approved" if call.approval and not call.decided:
-                self.log.decided(call.wish.id)
-            case "declined" if call.approval and not call.decided:
-                self.log.decided(call.wish.id, "rejected")
+            case "approved" if call.approval_id and not call.decision:
+                self.log.decided(call.tool_request.id)
+            case "declined" if call.approval_id and not call.decision:
+                self.log.decided(call.tool_request.id, "rejected")
                 self.end(call)
-            case "again" if call.decided == "running":
-                self.log.asked(call.wish.id, "approved")
+            case "again" if call.decision == "running":
+                self.log.asked(call.tool_request.id, "approved")
             case _:
                 pass
 
     def end(self, call: PendingCall) -> None:
         self.ran.append(call.id)
-        self.log.resulted(call.wish.id, f"result of {call.id}")
+        self.log.resulted(call.tool_request.id, f"result of {call.id}")
 
 
 class Calm(Simulator):

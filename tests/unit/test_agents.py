@@ -21,7 +21,7 @@ from interlock.config.models import AgentSettings
 from interlock.core.call import ToolSpec
 from interlock.core.chat.next_step import DEFAULT_LIMITS, TurnLimits
 
-PAY = {"pay": AvailableTool(asks=True, source="bank")}
+PAY = {"pay": AvailableTool(needs_approval=True, source="bank")}
 PARENT, CHILD = (
     AgentSettings(agents=("child",), tool_approvals={"pay": True}),
     AgentSettings(tool_approvals={"pay": False}),
@@ -138,14 +138,14 @@ def test_a_gate_that_a_sub_agent_cannot_lift_is_said() -> None:  # R13
 def test_an_unsaid_switch_of_the_caller_is_the_tools_own_default() -> None:  # R13
     agents = {"parent": AgentSettings(agents=("child",)), "child": CHILD}
     assert len([*find_agent_warnings("child", CHILD, PAY, agents)]) == 1
-    assert [*find_agent_warnings("child", CHILD, {"pay": AvailableTool(asks=False)}, agents)] == []
+    assert [*find_agent_warnings("child", CHILD, {"pay": AvailableTool(needs_approval=False)}, agents)] == []
 
 
 def test_a_question_that_no_switch_lifts_is_said() -> None:  # R9, R37
     agent = AgentSettings(tool_approvals={"request_human_input": False, "files_write": False, "pay": False})
     question, unknown = ToolSpec("request_human_input", "read"), ToolSpec("files_write")
-    known = {"pay": AvailableTool(asks=True)} | {
-        spec.name: AvailableTool(asks=True, always=always_asks(spec)) for spec in (question, unknown)
+    known = {"pay": AvailableTool(needs_approval=True)} | {
+        spec.name: AvailableTool(needs_approval=True, always_reason=always_asks(spec)) for spec in (question, unknown)
     }
     assert [*find_agent_warnings("a", agent, known, {"a": agent})] == [
         'tool_approvals: {"files_write": false} has no effect since nobody declared what it does: '
@@ -158,7 +158,7 @@ def test_hints_stay_few_however_much_is_unknown() -> None:
     agent = AgentSettings(tools=tuple(f"payy{number}" for number in range(30)))
     warnings = [*find_agent_warnings("a", agent, PAY, {"a": agent})]
     assert (len(warnings), sum("did you mean" in line for line in warnings)) == (30, 10)
-    many = {f"tool{number}": AvailableTool(asks=True) for number in range(2_001)}
+    many = {f"tool{number}": AvailableTool(needs_approval=True) for number in range(2_001)}
     assert not any(";" in line for line in find_agent_warnings("a", agent, many, {"a": agent}))
 
 
@@ -190,16 +190,18 @@ def tool(name: str, confirm: str = "") -> Tool:
 
 def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
     asking = ask_human.reads(None)[0]  # type: ignore[arg-type]  # it needs nothing
-    assert build_system_prompt("Be kind.\n", [], talks=True) == "Be kind."
-    assert build_system_prompt("", [tool("pay")], talks=True) == f"{ALWAYS}\n{ACTING}"
-    assert build_system_prompt("Be kind.", [tool("pay")], talks=True) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
-    assert CONFIRMING in build_system_prompt("", [tool("delete", "chat")], talks=True)
-    assert CONFIRMING not in build_system_prompt("", [tool("delete", "chat")], talks=False)
-    assert CONFIRMING not in build_system_prompt("", [asking], talks=True)
-    assert build_system_prompt("", [asking], talks=False).endswith(ask_human.GUIDANCE)
-    assert "request_human_input" not in build_system_prompt("", [tool("pay"), agent_tool("writer")], talks=True)
+    assert build_system_prompt("Be kind.\n", [], is_conversation=True) == "Be kind."
+    assert build_system_prompt("", [tool("pay")], is_conversation=True) == f"{ALWAYS}\n{ACTING}"
+    assert build_system_prompt("Be kind.", [tool("pay")], is_conversation=True) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
+    assert CONFIRMING in build_system_prompt("", [tool("delete", "chat")], is_conversation=True)
+    assert CONFIRMING not in build_system_prompt("", [tool("delete", "chat")], is_conversation=False)
+    assert CONFIRMING not in build_system_prompt("", [asking], is_conversation=True)
+    assert build_system_prompt("", [asking], is_conversation=False).endswith(ask_human.GUIDANCE)
+    assert "request_human_input" not in build_system_prompt(
+        "", [tool("pay"), agent_tool("writer")], is_conversation=True
+    )
 
 
 def test_guidance_is_short() -> None:  # R37
-    whole = build_system_prompt("", [tool("delete", "chat"), ask_human.reads(None)[0]], talks=True)  # type: ignore[arg-type]
+    whole = build_system_prompt("", [tool("delete", "chat"), ask_human.reads(None)[0]], is_conversation=True)  # type: ignore[arg-type]
     assert len(whole) < 1_800

@@ -70,7 +70,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(report: AuditReport) -> list[tuple[int, str]]:
-    return [(fault.seq, fault.message) for fault in report.faults]
+    return [(fault.seq, fault.message) for fault in report.violations]
 
 
 def tamper(place: File, *statements: str) -> None:
@@ -89,7 +89,7 @@ def id_of(place: File, call_id: str) -> str:
 
 async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -> None:
     report, head = await verify(parts.store, "default"), await parts.store.head("default")
-    assert report == AuditReport(entries=5, approvals=2, erased=0, head=head, faults=())
+    assert report == AuditReport(entries=5, approvals=2, erased=0, head=head, violations=())
     assert report.to_json() == {
         "valid": True,
         "entries": 5,
@@ -106,15 +106,15 @@ async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -
 async def test_a_record_of_several_pages_is_read_to_its_end(parts: AppServices, place: File, small_pages: None) -> None:
     read: list[tuple[int, int]] = []
     report = await verify(parts.store, "default", None, lambda *seen: read.append(seen))
-    assert (report.entries, report.faults) == (5, ())
+    assert (report.entries, report.violations) == (5, ())
     assert read == [(2, 5), (4, 5), (5, 5)]
     tamper(place, "delete from payloads")
-    assert len({fault.row for fault in (await verify(parts.store, "default")).faults}) == 2
+    assert len({fault.row for fault in (await verify(parts.store, "default")).violations}) == 2
 
 
 async def test_an_empty_workspace_is_sound(parts: AppServices) -> None:
     assert await verify(parts.store, "nowhere") == AuditReport(
-        entries=0, approvals=0, erased=0, head=Head("nowhere"), faults=()
+        entries=0, approvals=0, erased=0, head=Head("nowhere"), violations=()
     )
 
 
@@ -122,7 +122,7 @@ async def test_what_was_erased_is_counted_and_attributed(parts: AppServices, pla
     async for _ in parts.store.erase("default", Erasure("approval", id_of(place, ENDED), "wish", "ann")):
         pass
     report = await verify(parts.store, "default")
-    assert (report.faults, report.entries, report.erased) == ((), 6, 3)
+    assert (report.violations, report.entries, report.erased) == ((), 6, 3)
     assert [taken.to_json() for taken in report.erasures] == report.to_json()["erasures"]
     assert report.to_json()["erasures"] == [
         {
@@ -166,8 +166,8 @@ async def test_a_row_that_was_altered_is_told_by_its_id(
     report = await verify(parts.store, "default")
     assert f"approval {approval_id}: {said}" in [message for _, message in found(report)]
     told = report.to_json()
-    assert (told["valid"], {fault.row for fault in report.faults}) == (False, {approval_id})
-    assert told["faults"] == [fault.to_json() for fault in report.faults]
+    assert (told["valid"], {fault.row for fault in report.violations}) == (False, {approval_id})
+    assert told["faults"] == [fault.to_json() for fault in report.violations]
 
 
 async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: AppServices, place: File) -> None:
@@ -209,7 +209,7 @@ async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(pa
     )
     report = await verify(parts.store, "default")
     assert [seq for seq, _ in found(report)][:2] == [1, 5]
-    assert {fault.table for fault in report.faults[2:]} == {"approvals"}
+    assert {fault.table for fault in report.violations[2:]} == {"approvals"}
 
 
 async def test_missing_rows_come_in_the_order_of_their_ids(parts: AppServices, place: File) -> None:
@@ -223,13 +223,13 @@ async def test_missing_rows_come_in_the_order_of_their_ids(parts: AppServices, p
 
 async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(parts: AppServices) -> None:
     older = await head_at(parts.store, "default", 3)
-    assert (await verify(parts.store, "default", older)).faults == ()
-    assert len((await verify(parts.store, "default", Head("default", 3, "f" * 64, START))).faults) == 1
+    assert (await verify(parts.store, "default", older)).violations == ()
+    assert len((await verify(parts.store, "default", Head("default", 3, "f" * 64, START))).violations) == 1
 
 
 async def test_a_stored_head_beyond_the_last_entry_is_found(parts: AppServices, place: File) -> None:
     tamper(place, "update heads set seq = 6")
-    assert len((await verify(parts.store, "default")).faults) == 1
+    assert len((await verify(parts.store, "default")).violations) == 1
 
 
 # --- in parts
@@ -257,13 +257,13 @@ async def test_a_part_is_read_up_to_its_end_and_no_further(
     seen: list[tuple[int, int]] = []
     part = await verify_part(parts.store, "default", after, until, None, lambda *each: seen.append(each))
     assert part is not None
-    assert (part.head, part.faults, seen) == (await head_at(parts.store, "default", until), [], read)
+    assert (part.head, part.violations, seen) == (await head_at(parts.store, "default", until), [], read)
 
 
 async def test_a_part_is_held_against_the_head_too(parts: AppServices) -> None:
     part = await verify_part(parts.store, "default", 2, 4, Head("default", 3, "f" * 64, START))
     assert part is not None
-    assert len(part.faults) == 1
+    assert len(part.violations) == 1
 
 
 def cut_at(store: Store, *cuts: int) -> Any:
@@ -287,14 +287,14 @@ async def test_parts_give_the_report_of_the_whole(parts: AppServices, place: Fil
     tamper(place, "update events set actor = 'mallory' where seq = 2", "delete from payloads")
     altered = await verify(store, "default")
     assert await verify(store, "default", parts=cut_at(store, *cuts)) == altered
-    assert len(altered.faults) > 2
+    assert len(altered.violations) > 2
 
 
 async def test_a_part_that_cannot_begin_has_all_read_again(parts: AppServices, place: File) -> None:
     tamper(place, "delete from events where seq = 2")
     whole = await verify(parts.store, "default")
     assert whole == await verify(parts.store, "default", parts=cut_at(parts.store, 2))
-    assert whole.faults
+    assert whole.violations
 
 
 async def test_a_kept_head_counts_when_parts_are_read_again(parts: AppServices, place: File) -> None:
@@ -316,7 +316,7 @@ class Busy:
         self._sort = sort
         self._left = turn
         self._meanwhile = meanwhile
-        self.checking = BusyChecking(store.checking, self.answering)
+        self.audit_reader = BusyChecking(store.audit_reader, self.answering)
 
     async def answering(self, sort: str) -> None:
         self._left -= sort == self._sort
@@ -373,7 +373,7 @@ async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
         await parts.accounts.add_user("default", "ann", "viewer", "ada")
 
     report = await verify(Busy(parts.store, sort, turn, meanwhile), "default")  # type: ignore[arg-type]
-    assert (report.entries, report.approvals, report.faults) == (8, 3, ())
+    assert (report.entries, report.approvals, report.violations) == (8, 3, ())
 
 
 async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(parts: AppServices) -> None:
@@ -385,7 +385,7 @@ async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(parts: AppService
             pass
 
     report = await verify(Busy(parts.store, "rows", 1, meanwhile), "default")  # type: ignore[arg-type]
-    assert report.faults == ()
+    assert report.violations == ()
 
 
 # --- exports

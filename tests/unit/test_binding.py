@@ -44,5 +44,5 @@ def test_a_link_that_is_too_long_or_not_ascii_is_refused(token: str) -> None:
 def test_a_link_that_is_too_long_is_refused_also_if_it_is_ours() -> None:
     with pytest.raises(NotFound):
         read_identity_link(
-            KEY, "default", sign_identity_link(KEY, "default", CLAIM._replace(outside="U" * MAX_TOKEN)), NOW
+            KEY, "default", sign_identity_link(KEY, "default", CLAIM._replace(external_id="U" * MAX_TOKEN)), NOW
         )

@@ -54,7 +54,7 @@ LARGEST = 10**40 - 1
     ],
 )
 def test_an_amount_is_found_by_pointer_or_plain_name(place: str, amount: str | None) -> None:
-    assert AMOUNTS.at(place) == (None if amount is None else Decimal(amount))
+    assert AMOUNTS.get(place) == (None if amount is None else Decimal(amount))
 
 
 # R51
@@ -67,13 +67,13 @@ def test_a_plain_name_is_one_step_and_a_pointer_several() -> None:
 def test_a_secret_amount_is_none() -> None:
     spec = ToolSpec("pay", secret=("amount",))
     shown = redact(canonical({"amount": 5, "fee": 1}), spec, b"k" * 32)
-    assert (Amounts(shown.data).at("amount"), Amounts(shown.data).at("fee")) == (None, Decimal(1))
+    assert (Amounts(shown.data).get("amount"), Amounts(shown.data).get("fee")) == (None, Decimal(1))
 
 
 # R51
 @given(st.integers(0, LARGEST) | st.floats(min_value=0, allow_nan=False, allow_infinity=False))
 def test_an_amount_is_the_number_that_the_bytes_spell(number: float) -> None:
-    found = Amounts(canonical({"n": number})).at("n")
+    found = Amounts(canonical({"n": number})).get("n")
     assert found is not None
     assert Fraction(found) == Fraction(repr(number))
     assert Fraction(format_amount(found)) == Fraction(found)

@@ -45,7 +45,7 @@ def subject(**more: object) -> Subject:
 def test_a_call_holds_the_canonical_bytes_of_its_arguments() -> None:
     made = propose("pay", {"b": 1.0, "a": "é"}, "run", "call")
     assert made.args == '{"a":"é","b":1}'.encode()
-    assert made.value == {"a": "é", "b": 1}
+    assert made.parsed_args == {"a": "é", "b": 1}
 
 
 # R47
@@ -53,13 +53,13 @@ def test_what_the_caller_changes_later_does_not_reach_the_call() -> None:
     args = {"to": ["ann"]}
     made = propose("pay", args, "run", "call")
     args["to"].append("eve")
-    assert made.value == {"to": ["ann"]}
+    assert made.parsed_args == {"to": ["ann"]}
 
 
 def test_a_call_can_be_named_anew_and_stays_the_same_otherwise() -> None:
     made = call()
-    assert made.named("second") == replace(made, call_id="second")
-    assert made.named("second").value == made.value
+    assert made.with_call_id("second") == replace(made, call_id="second")
+    assert made.with_call_id("second").parsed_args == made.parsed_args
 
 
 # R13
@@ -472,7 +472,7 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
     assert (about.requester, about.priority, about.effect, about.idempotent) == ("rita", "high", "write", True)
     assert about.spec_sha256 == replace(PAY, idempotent=True).sha256
     assert about.proposed != digest(made.args), "the arguments may be secret, so their digest is salted"
-    assert read_canonical(made.args) == made.value
+    assert read_canonical(made.args) == made.parsed_args
 
 
 @pytest.mark.parametrize(

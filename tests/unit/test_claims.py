@@ -488,7 +488,7 @@ def _without_claims(policy: Policy, told: ToolCall, spec: ToolSpec) -> list[Verd
     assert told.caller is not None
     caller = told.caller
     bare = [
-        propose(told.tool, told.value, "run", "call", agent=agent, requester=caller.requester, teams=caller.teams)
+        propose(told.tool, told.parsed_args, "run", "call", agent=agent, requester=caller.requester, teams=caller.teams)
         for agent in caller.agents
     ]
     if not spec.declared:

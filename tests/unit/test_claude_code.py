@@ -53,9 +53,9 @@ def test_a_sub_agent_is_named_by_its_type_and_the_main_agent_by_none() -> None:
 
 # R13
 def test_calls_that_want_the_same_are_alike_unless_another_agent_makes_them() -> None:
-    assert told(tool_use_id="toolu_2").alike == told().alike
-    assert told(tool_input=ARGS).alike != told().alike
-    assert told(agent_id="a-1", agent_type="reviewer").alike != told().alike
+    assert told(tool_use_id="toolu_2").call_digest == told().call_digest
+    assert told(tool_input=ARGS).call_digest != told().call_digest
+    assert told(agent_id="a-1", agent_type="reviewer").call_digest != told().call_digest
 
 
 @pytest.mark.parametrize(

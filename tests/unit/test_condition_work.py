@@ -236,7 +236,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
     call = from_afar(agent="Bot", switch="off")
     judged = claims.judge(policy, call, UNKNOWN)
     assert isinstance(judged.verdict, Ask)
-    assert policy.shadows(call, UNKNOWN) == (("s", "deny"),)  # the time is up
+    assert policy.shadow_verdicts(call, UNKNOWN) == (("s", "deny"),)  # the time is up
     when = f"size(teams) == 0 && !({LONG})"
     grant = Grant(
         id="g",
@@ -251,7 +251,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
         when=when,
     )
     assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
-    fresh = fast_replace(call, efforts={})
+    fresh = fast_replace(call, condition_budgets={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
     assert call_budget(call).spent <= MAX_COST
 
@@ -292,8 +292,8 @@ def test_other_arguments_are_another_call() -> None:
 
 def test_only_a_policy_with_conditions_is_applied_beside_others() -> None:
     plain = Policy((Rule("r", "deny"),))
-    assert plain.at_once > 1_000_000
-    assert rules(LONG).at_once == replace(plain, also=rules(LONG)).at_once < 10_000
+    assert plain.max_inline_bytes > 1_000_000
+    assert rules(LONG).max_inline_bytes == replace(plain, second_policy=rules(LONG)).max_inline_bytes < 10_000
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from interlock.server.middleware import Deadlines
 
 async def test_what_takes_too_long_is_given_up() -> None:
     deadlines = Deadlines()
-    with pytest.raises(TimeoutError), deadlines.within(0.01):
+    with pytest.raises(TimeoutError), deadlines.timeout(0.01):
         await asyncio.Event().wait()
     await asyncio.sleep(0)  # the task itself goes on
 
 
 async def test_what_is_lifted_may_take_as_long_as_it_takes() -> None:
     deadlines, done = Deadlines(), asyncio.Event()
-    with deadlines.within(0.01) as limit, deadlines.within(60):
-        limit.lift()
+    with deadlines.timeout(0.01) as limit, deadlines.timeout(60):
+        limit.cancel()
         asyncio.get_running_loop().call_later(1.2, done.set)  # two looks later
         await done.wait()
     assert done.is_set()
@@ -27,7 +27,7 @@ async def test_what_is_lifted_may_take_as_long_as_it_takes() -> None:
 
 async def test_the_inner_deadline_leaves_the_outer_one_alone() -> None:
     deadlines = Deadlines()
-    with deadlines.within(60), pytest.raises(TimeoutError), deadlines.within(0.01):
+    with deadlines.timeout(60), pytest.raises(TimeoutError), deadlines.timeout(0.01):
         await asyncio.Event().wait()
 
 
@@ -35,7 +35,7 @@ async def test_somebody_elses_cancellation_is_not_taken_for_a_deadline() -> None
     deadlines = Deadlines()
 
     async def wait() -> None:
-        with deadlines.within(60):
+        with deadlines.timeout(60):
             await asyncio.Event().wait()
 
     task = asyncio.ensure_future(wait())

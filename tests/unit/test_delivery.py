@@ -43,7 +43,7 @@ def follow(delivery: Delivery, rung: int | None = 0, **changes: Any) -> Delivery
 
 def test_a_new_one_is_loud_and_due() -> None:
     delivery = made()
-    assert (delivery.is_loud, delivery.status, delivery.due_at) == (True, "due", NOW)
+    assert (delivery.is_notifying, delivery.status, delivery.due_at) == (True, "due", NOW)
 
 
 def test_what_was_said_is_done_until_something_changes() -> None:
@@ -51,12 +51,15 @@ def test_what_was_said_is_done_until_something_changes() -> None:
     assert (delivery.status, delivery.due_at, delivery.ref, delivery.sent_at) == ("sent", None, "ref", NOW)
     assert follow(delivery) == delivery
     changed = follow(delivery, delegations=("one",))
-    assert (changed.status, changed.due_at, changed.is_loud) == ("due", LATER, False)
+    assert (changed.status, changed.due_at, changed.is_notifying) == ("due", LATER, False)
 
 
 def test_a_call_that_runs_looks_like_one_that_is_approved() -> None:
     approved = follow(told(), status="approved")
-    assert deliveries.update_delivery(approved, in_status("running"), LATER, LATER, None).wanted == approved.wanted
+    assert (
+        deliveries.update_delivery(approved, in_status("running"), LATER, LATER, None).desired_state
+        == approved.desired_state
+    )
 
 
 def test_every_try_to_say_the_same_has_the_same_id() -> None:  # R24
@@ -72,9 +75,9 @@ def test_every_try_to_say_the_same_has_the_same_id() -> None:  # R24
 )
 def test_who_was_told_is_disturbed_again_by(rung: int, changes: dict[str, Any]) -> None:  # R28
     delivery = follow(told(), rung, **changes)
-    assert (delivery.is_loud, delivery.status, delivery.due_at) == (True, "due", LATER + 1)
+    assert (delivery.is_notifying, delivery.status, delivery.due_at) == (True, "due", LATER + 1)
     done = deliveries.mark_sent(deliveries.lease(delivery, "r1", LATER + 1), delivery, "ref", LATER + 1)
-    assert (done.status, done.is_loud, done.sent_at) == ("sent", False, LATER + 1)
+    assert (done.status, done.is_notifying, done.sent_at) == ("sent", False, LATER + 1)
 
 
 def test_other_arguments_than_those_that_were_told_are_noticed() -> None:
@@ -88,11 +91,11 @@ def test_who_has_nothing_to_do_any_more_is_not_reminded() -> None:
     delivery = told()
     assert follow(delivery, None, reminded=1) == delivery
     waiting = follow(delivery, reminded=1)
-    assert follow(waiting, None, reminded=1).is_loud is False
+    assert follow(waiting, None, reminded=1).is_notifying is False
 
 
 def test_a_rung_that_names_somebody_else_changes_the_message_quietly() -> None:
-    assert follow(told(), 0, escalated=1).is_loud is False
+    assert follow(told(), 0, escalated=1).is_notifying is False
 
 
 @pytest.mark.parametrize(("rung", "status"), [(None, "pending"), (0, "approved"), (0, "expired")])
@@ -105,8 +108,8 @@ def test_what_nobody_heard_of_and_nobody_needs_is_dropped(rung: int | None, stat
 def test_what_was_dropped_is_told_when_it_is_open_again() -> None:
     dropped = follow(made(), status="rejected")
     again = follow(dropped)
-    assert (again.status, again.due_at, again.is_loud) == ("due", LATER + 1, True)
-    assert follow(told(status="dropped")).is_loud is True
+    assert (again.status, again.due_at, again.is_notifying) == ("due", LATER + 1, True)
+    assert follow(told(status="dropped")).is_notifying is True
 
 
 def test_one_of_many_gets_a_message_of_its_own_when_it_has_to_be_looked_at_again() -> None:
@@ -115,7 +118,7 @@ def test_one_of_many_gets_a_message_of_its_own_when_it_has_to_be_looked_at_again
     assert follow(one, delegations=("one",)) == one
     assert follow(one, status="approved") == one
     again = follow(one, reminded=1)
-    assert (again.status, again.said, again.is_loud) == ("due", "", True)
+    assert (again.status, again.sent_state, again.is_notifying) == ("due", "", True)
 
 
 def test_what_is_being_sent_is_looked_at_afterwards() -> None:
@@ -124,7 +127,7 @@ def test_what_is_being_sent_is_looked_at_afterwards() -> None:
     changed = follow(sending, status="approved")
     assert (changed.status, changed.due_at) == ("sending", NOW + LEASE)
     after = deliveries.mark_sent(changed, sending, "ref", LATER)
-    assert (after.status, after.due_at, after.said) == ("due", LATER, sending.wanted)
+    assert (after.status, after.due_at, after.sent_state) == ("due", LATER, sending.desired_state)
 
 
 def test_what_nobody_tried_is_due_again() -> None:
@@ -144,7 +147,7 @@ def test_what_ended_while_it_could_not_be_sent_needs_no_other_try() -> None:
     sending = follow(deliveries.lease(made(), "r1", NOW), status="approved")
     for reason in ("asked", "escalated"):
         assert deliveries.mark_failed(replace(sending, reason=reason), "down", LATER).status == "dropped"
-    assert deliveries.mark_failed(replace(sending, reason="group", wanted="3"), "down", LATER).status == "due"
+    assert deliveries.mark_failed(replace(sending, reason="group", desired_state="3"), "down", LATER).status == "due"
 
 
 def test_a_notice_does_not_change() -> None:
@@ -166,7 +169,7 @@ def test_a_failure_is_tried_again_later_and_later() -> None:
         delivery = deliveries.mark_failed(delivery, "down", NOW)
         waits.append((delivery.due_at or 0) - NOW)
     assert waits == [1000 * wait for wait in (*RETRY_DELAYS, RETRY_DELAYS[-1])]
-    assert deliveries.mark_failed(made(), "down", NOW, after=90_000, jitter=0.5).due_at == NOW + 90_000
+    assert deliveries.mark_failed(made(), "down", NOW, retry_after=90_000, jitter=0.5).due_at == NOW + 90_000
     assert deliveries.mark_failed(made(), "down", NOW, jitter=0.5).due_at == NOW + 500
 
 
@@ -174,16 +177,16 @@ def test_what_could_not_be_said_for_a_day_is_parked_and_can_be_sent_again() -> N
     parked = deliveries.mark_failed(made(), "", NOW + GIVE_UP_AFTER)
     assert (parked.status, parked.due_at, parked.error) == ("parked", None, "unknown")
     again = deliveries.retry(parked, LATER)
-    assert (again.status, again.due_at, again.since, again.attempts) == ("due", LATER, LATER, 0)
+    assert (again.status, again.due_at, again.pending_since, again.attempts) == ("due", LATER, LATER, 0)
     with pytest.raises(Conflict, match="this is sent"):
         deliveries.retry(told(), LATER)
 
 
 def test_a_channel_may_state_its_own_waits() -> None:
-    first = deliveries.mark_failed(made(), "down", NOW, waits=(5, 300))
-    second = deliveries.mark_failed(first, "down", NOW, waits=(5, 300))
+    first = deliveries.mark_failed(made(), "down", NOW, retry_delays=(5, 300))
+    second = deliveries.mark_failed(first, "down", NOW, retry_delays=(5, 300))
     assert (first.due_at, second.due_at) == (NOW + 5_000, NOW + 300_000)
-    assert deliveries.mark_failed(second, "down", NOW, waits=(5, 300)).status == "parked"
+    assert deliveries.mark_failed(second, "down", NOW, retry_delays=(5, 300)).status == "parked"
 
 
 def test_a_change_gives_what_was_parked_another_try() -> None:
@@ -200,19 +203,19 @@ def test_deliveries_of_one_way_lie_together() -> None:
     other = made(way=DeliveryTarget("mail", person="ada"))
     assert group_by_target([made(), other, made()]) == {
         ("default", ROOM): [made(), made()],
-        ("default", other.way): [other],
+        ("default", other.target): [other],
     }
 
 
 def test_a_test_is_a_delivery_too() -> None:
     trial = deliveries.make_test_delivery("default", "t", ROOM, "ada", NOW)
-    assert (trial.reason, trial.wanted, trial.is_loud) == ("test", "ada", True)
+    assert (trial.reason, trial.desired_state, trial.is_notifying) == ("test", "ada", True)
 
 
 def test_a_new_try_begins_anew() -> None:
     tried = replace(deliveries.mark_failed(told(), "down", NOW), runner="r1")
     changed = follow(tried, status="approved")
-    assert (changed.attempts, changed.since, changed.wanted.split("/")[0]) == (0, LATER, "approved")
+    assert (changed.attempts, changed.pending_since, changed.desired_state.split("/")[0]) == (0, LATER, "approved")
     again = deliveries.retry(tried, LATER)
     assert (again.attempts, again.error, again.status) == (0, "", "due")
     with pytest.raises(Conflict, match=r"^Only what waits or was given up"):
@@ -234,25 +237,25 @@ def test_what_was_sent_leaves_no_trace_of_its_tries() -> None:
 def test_what_may_have_been_sent_is_put_right_when_it_ends_and_dropped_while_it_waits() -> None:  # R23
     perhaps = deliveries.release_unconfirmed(deliveries.lease(made(), "r1", NOW), NOW)
     ended = follow(perhaps, status="approved")
-    assert (ended.status, ended.wanted.split("/")[0]) == ("due", "approved")
+    assert (ended.status, ended.desired_state.split("/")[0]) == ("due", "approved")
     assert follow(perhaps, None).status == "dropped"
 
 
 def test_what_comes_back_begins_anew() -> None:
     dropped = replace(follow(made(), status="rejected"), attempts=3, error="down")
-    assert dropped.wanted.startswith("rejected/")
+    assert dropped.desired_state.startswith("rejected/")
     assert follow(dropped, status="rejected") == dropped
     back = follow(dropped, reminded=1)
     assert back == replace(
         dropped,
         status="due",
-        wanted=deliveries.approval_fingerprint(replace(pending(), reminded=1)).text,
+        desired_state=deliveries.approval_fingerprint(replace(pending(), reminded=1)).text,
         attempts=0,
         error="",
-        since=LATER,
+        pending_since=LATER,
         due_at=LATER + 1,
     )
-    assert follow(told(status="dropped")).nudge == 1
+    assert follow(told(status="dropped")).reminders_due == 1
 
 
 # How many at once
@@ -266,13 +269,13 @@ def test_what_comes_back_begins_anew() -> None:
 def test_how_many_go(asking: int, notices: int, lately: int, went: tuple[int, int, int]) -> None:  # R44
     due = [made(id=f"a{n}") for n in range(asking)] + [made(id=f"n{n}", reason="expired") for n in range(notices)]
     pace = deliveries.plan_rate_limit(due, lately, 3)
-    assert (len(pace.go), len(pace.grouped), len(pace.held)) == went
+    assert (len(pace.send_now), len(pace.batch), len(pace.deferred)) == went
 
 
 def test_the_most_urgent_and_then_the_oldest_goes_first() -> None:  # R44
     due = [made(id="old", since=NOW), made(id="new", since=NOW + 1), made(id="high", priority="high", since=NOW + 2)]
     pace = deliveries.plan_rate_limit(due, 0, 2)
-    assert ([each.id for each in pace.go], [each.id for each in pace.grouped]) == (["high"], ["old", "new"])
+    assert ([each.id for each in pace.send_now], [each.id for each in pace.batch]) == (["high"], ["old", "new"])
 
 
 reasons = st.sampled_from(["asked", "escalated", "expired", "test"])
@@ -296,12 +299,12 @@ due_ones = st.lists(
 @given(due_ones, st.integers(0, 15), st.integers(1, 12))
 def test_nothing_is_lost_and_nobody_is_told_too_much(due: list[Delivery], lately: int, most: int) -> None:  # R44
     pace = deliveries.plan_rate_limit(due, lately, most)
-    out = [*pace.go, *pace.grouped, *pace.held]
+    out = [*pace.send_now, *pace.batch, *pace.deferred]
     assert sorted(map(repr, out)) == sorted(map(repr, due))
-    noisy = [each for each in pace.go if each.is_loud and each.reason != "test"]
-    assert len(noisy) + bool(pace.grouped) <= max(0, most - lately)
-    assert not any(each.reason == "expired" for each in pace.grouped)
-    rest = [each for each in pace.grouped or pace.held if each.reason != "expired"]
+    noisy = [each for each in pace.send_now if each.is_notifying and each.reason != "test"]
+    assert len(noisy) + bool(pace.batch) <= max(0, most - lately)
+    assert not any(each.reason == "expired" for each in pace.batch)
+    rest = [each for each in pace.batch or pace.deferred if each.reason != "expired"]
     asked = [each for each in noisy if each.reason != "expired"]
     urgency = [PRIORITIES.index(each.priority) for each in (*asked, *rest)]
     assert not rest or urgency == sorted(urgency, reverse=True)
@@ -310,7 +313,7 @@ def test_nothing_is_lost_and_nobody_is_told_too_much(due: list[Delivery], lately
 @given(due_ones.filter(bool))
 def test_one_message_for_many_counts_them_all(due: list[Delivery]) -> None:
     group = deliveries.make_batch_delivery(due, "g", NOW)
-    assert int(group.wanted) == sum(7 if each.reason == "group" else 1 for each in due)
+    assert int(group.desired_state) == sum(7 if each.reason == "group" else 1 for each in due)
     assert (group.reason, group.status, group.approval_id) == ("group", "due", "")
 
 
@@ -323,9 +326,9 @@ def test_a_person_hears_no_more_than_so_many_a_minute_and_of_everything(floods: 
         waiting += [made(id=f"{tick}.{n}") for n in range(floods[tick])] if tick < len(floods) else []
         lately = sum(1 for at, _ in heard if at > now - MINUTE)
         pace = deliveries.plan_rate_limit(waiting, lately, most)
-        heard += [(now, 1) for _ in pace.go]
-        heard += [(now, int(deliveries.make_batch_delivery(pace.grouped, "g", now).wanted))] if pace.grouped else []
-        waiting = list(pace.held)
+        heard += [(now, 1) for _ in pace.send_now]
+        heard += [(now, int(deliveries.make_batch_delivery(pace.batch, "g", now).desired_state))] if pace.batch else []
+        waiting = list(pace.deferred)
         assert sum(1 for at, _ in heard if at > now - MINUTE) <= most
     assert sum(calls for _, calls in heard) == sum(floods)
     assert waiting == []

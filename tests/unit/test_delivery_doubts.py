@@ -29,13 +29,13 @@ def ask(**more: object) -> Delivery:
         workspace="default",
         id="d1",
         approval_id="a1",
-        way=DeliveryTarget("room"),
+        target=DeliveryTarget("room"),
         reason="asked",
         priority="medium",
         status="due",
-        wanted=WAITING,
+        desired_state=WAITING,
         created_at=NOW,
-        since=NOW,
+        pending_since=NOW,
         due_at=NOW,
     )
     return replace(made, **more)  # type: ignore[arg-type]
@@ -44,12 +44,12 @@ def ask(**more: object) -> Delivery:
 def test_what_is_given_back_is_due_and_unheard() -> None:  # R24
     back = release(lease(ask(), "me", NOW), NOW + 5)
     assert (back.status, back.runner, back.due_at, back.fence) == ("due", "", NOW + 5, 1)
-    assert not back.is_perhaps_known
+    assert not back.is_possibly_sent
 
 
 def test_what_somebody_died_with_may_have_been_heard() -> None:  # R24
     back = release_unconfirmed(lease(ask(), "me", NOW), NOW + 5)
-    assert back.is_perhaps_known
+    assert back.is_possibly_sent
     assert (back.status, back.sent_at) == ("due", NOW + 5)
 
 
@@ -81,5 +81,5 @@ def test_what_is_moot_is_out_of_all_hands() -> None:
 def test_a_group_that_was_not_sent_yet_counts_in_the_next_with_all_of_its_own() -> None:  # R28
     first = make_batch_delivery([ask(id=str(number)) for number in range(5)], "g1", NOW)
     second = make_batch_delivery([first, ask(id="x")], "g2", NOW)
-    assert (first.wanted, second.wanted, second.reason) == ("5", "6", "group")
+    assert (first.desired_state, second.desired_state, second.reason) == ("5", "6", "group")
     assert delivery.mark_batched(first).status == "grouped"

@@ -116,7 +116,7 @@ def test_credentials_of_tools_are_those_of_the_workspace(folder: Path) -> None: 
     lab = WorkspaceSettings(tools={"linear": {"key": SECRET}})
     toolbox = build_chat_components(
         Settings(tools={"github": {"token": SECRET}}, workspaces={"lab": lab}), store
-    ).toolbox
+    ).tool_registry
     able = {name: toolbox.packs(name) for name in ("default", "lab", "zebra")}
     assert {name: (packs["github"] > 0, packs["linear"] > 0) for name, packs in able.items()} == {
         "default": (True, False),

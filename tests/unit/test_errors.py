@@ -159,11 +159,11 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
 
 
 def test_a_failed_model_says_whether_another_try_may_help() -> None:
-    assert ModelFailed("Overloaded.", again=True).again
-    assert not ModelFailed("The key is wrong.", again=False).again
+    assert ModelFailed("Overloaded.", is_retryable=True).is_retryable
+    assert not ModelFailed("The key is wrong.", is_retryable=False).is_retryable
 
 
 # R59
 def test_what_is_denied_now_is_a_conflict_at_a_start_and_a_wrong_decision_to_a_person() -> None:
     assert DeniedNow("No.").status == 409
-    assert DeniedNow("No.").deciding().status == 422
+    assert DeniedNow("No.").for_decision().status == 422

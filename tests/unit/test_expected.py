@@ -76,7 +76,7 @@ class Life:
 def differences(entries: Sequence[Entry], stored: Stored) -> list[RowDifference]:
     expected = ExpectedRow()
     for entry in entries:
-        expected.take(entry)
+        expected.apply(entry)
     return list(expected.differences(stored))
 
 
@@ -435,8 +435,8 @@ def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
     def found(stored: Stored, entries: Sequence[Entry]) -> set[str]:
         expected = ExpectedRow()
         for entry in entries:
-            expected.take(entry)
-        expected.state_before(seq, subject_sha256(row.approval), ONE.sha256, shown_texts_sha256(row))
+            expected.apply(entry)
+        expected.apply_baseline(seq, subject_sha256(row.approval), ONE.sha256, shown_texts_sha256(row))
         return {each.field for each in expected.differences(stored)}
 
     assert found(row, life.entries) == set()
@@ -461,4 +461,4 @@ def test_an_entry_that_is_no_object_cannot_be_read() -> None:
     entry = asked(Life(), ONE).entries[0]
     for data in ("[]", "{} {}", "nonsense"):
         with pytest.raises(ValueError):
-            ExpectedRow().take(entry._replace(data=data))
+            ExpectedRow().apply(entry._replace(data=data))

@@ -92,7 +92,7 @@ def chain(*events: Event) -> list[Entry]:
 def expected(*entries: Entry) -> ExpectedTables:
     tables = ExpectedTables()
     for entry in entries:
-        tables.take(entry)
+        tables.apply(entry)
     return tables
 
 
@@ -274,7 +274,11 @@ def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None
     entries = chain(ghost, stated(a1=("s", "t", "x")))
     tables = expected(*entries)
     assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
-    assert (list(tables.ids("users")), tables.open, tables.stated) == (["bob"], {"a1": ("s", "t", "x")}, 2)
+    assert (list(tables.ids("users")), tables.open_approvals, tables.baseline_entry) == (
+        ["bob"],
+        {"a1": ("s", "t", "x")},
+        2,
+    )
     assert fields(tables, "users", "bob", but(BOB, role="admin", email="")) == {"role", "email"}
     assert fields(expected(*bare(entries)), "users", "bob", but(BOB, email="")) == set(), "that was erased"
     assert json.loads(entries[1].data)["keys"]["k1"]["role"] == "agent"
@@ -292,7 +296,7 @@ def test_nothing_is_stated_twice_or_behind_entries_that_state_their_rows() -> No
     assert fields(verified(*again), "users", "bob", BOB) == set()
     late = chain(user_changed_event(BOB, "ada"), born(), stated("admin"))
     assert fields(verified(*late), "users", "bob", BOB) == set()
-    assert verified(*late).stamped == 2
+    assert verified(*late).first_full_entry == 2
 
 
 def joined(entries: Sequence[Entry], cut: int) -> ExpectedTables | None:
@@ -307,7 +311,7 @@ def test_parts_give_what_the_whole_gives(cut: int) -> None:
     tables = joined(entries, cut)
     assert tables is not None
     assert fields(tables, "users", "bob", but(BOB, role="admin")) == set()
-    assert (tables.stamped, tables.stated) == (5, 3)
+    assert (tables.first_full_entry, tables.baseline_entry) == (5, 3)
 
 
 def test_a_statement_that_does_not_count_has_all_read_in_order() -> None:

@@ -63,27 +63,29 @@ def test_an_explanation_is_what_the_law_says_and_its_steps_lead_there(
     made = replace(made, **found)
     explained = explain(policy, made, spec)
     assert explained.verdict == judge(policy, made, spec).verdict
-    assert WORDS[explained.verdict.kind] in explained.why.lower()
+    assert WORDS[explained.verdict.kind] in explained.conclusion.lower()
     assert_led_to(explained, policy)
 
 
 def assert_led_to(explained: Explanation, policy: Policy) -> None:
     *before, last = explained.steps or (None,)
     assert not [step for step in before if step and step.holds and not step.shadow], "the first that holds decides"
-    if not explained.by:
+    if not explained.rule:
         return
     assert last is not None
-    assert (last.rule, last.holds, last.shadow) == (explained.by, True, False)
-    switched = last.then == "allow" and "say so" in explained.why
+    assert (last.rule, last.holds, last.shadow) == (explained.rule, True, False)
+    switched = last.then == "allow" and "say so" in explained.conclusion
     assert explained.verdict.kind == ("ask" if switched else last.then)
-    assert explained.by in {rule.name for rule in policy.rules}
+    assert explained.rule in {rule.name for rule in policy.rules}
 
 
 def test_what_a_program_says_of_its_tool_is_said_not_to_count() -> None:
     strict = Policy((READS_ARE_FREE,), Defaults(unknown_tools="deny", trust_declared=False))
     explained = explain(strict, call("look_up"), declared("look_up", "read"))
     assert [step.why for step in explained.steps] == ["its effect is not that of an unknown tool"]
-    assert explained.why.startswith("no rule matched; by the default for unknown tools: denied: look_up is not a known")
+    assert explained.conclusion.startswith(
+        "no rule matched; by the default for unknown tools: denied: look_up is not a known"
+    )
     assert explained.notes[0].startswith(
         "What the call says of its tool (read) does not count, because the policy has trust_declared off."
     )
@@ -99,16 +101,16 @@ def test_what_a_program_says_of_its_tool_is_said_not_to_count() -> None:
 def test_terms_of_several_rules_are_said_to_be_joined() -> None:
     rules = (Rule("friends", "ask", agents=("friend",)), Rule("others", "ask", ask=Ask(stages=(Stage(None, 2),))))
     explained = explain(Policy(rules), call(agent="friend"), ToolSpec("pay", "write"))
-    assert explained.by == "friends"
+    assert explained.rule == "friends"
     assert 'the rule "others" would ask too' in explained.notes[0]
 
 
 def test_a_policy_file_beside_the_one_in_force_is_told_by_its_own_rule() -> None:
-    policy = Policy((Rule("free", "allow"),), also=Policy((Rule("closed", "deny"),)))
+    policy = Policy((Rule("free", "allow"),), second_policy=Policy((Rule("closed", "deny"),)))
     explained = explain(policy, call(caller=key()), ToolSpec("pay", "write"))
-    assert (explained.verdict.kind, explained.by) == ("deny", "")
-    assert 'by the rule "free": allowed' in explained.why
-    assert 'by the rule "closed": denied' in explained.why
+    assert (explained.verdict.kind, explained.rule) == ("deny", "")
+    assert 'by the rule "free": allowed' in explained.conclusion
+    assert 'by the rule "closed": denied' in explained.conclusion
 
 
 def test_a_condition_that_holds_for_a_name_as_people_read_it_says_so() -> None:
@@ -119,4 +121,4 @@ def test_a_condition_that_holds_for_a_name_as_people_read_it_says_so() -> None:
 
 def test_a_switch_of_the_call_itself_is_named() -> None:
     told = explain(Policy((READS_ARE_FREE,)), call(switch="on"), ToolSpec("pay", "read"))
-    assert "because the call's own switches say so" in told.why
+    assert "because the call's own switches say so" in told.conclusion

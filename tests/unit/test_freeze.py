@@ -167,7 +167,7 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
     def start(status: str, **more: Any) -> Change[Any]:
         approval = in_status(status, **more)
         now = NOW + (LEASE if status == "running" else 0)
-        return execute.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, stopped=stopped)
+        return execute.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, start_error=stopped)
 
     with pytest.raises(type(stopped)):
         start("running", idempotent=True)
@@ -184,7 +184,13 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
 def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
     running = in_status("running", runner="attempt:key:1")
     again = execute.start(
-        stored(running), "attempt:key:1", LEASE, "", at(), runner_is_dead=False, stopped=frozen_error(freeze(), "id")
+        stored(running),
+        "attempt:key:1",
+        LEASE,
+        "",
+        at(),
+        runner_is_dead=False,
+        start_error=frozen_error(freeze(), "id"),
     )
     assert again.state is running
 
@@ -246,8 +252,8 @@ def test_frozen_time_counts_once_however_freezes_overlap_and_whenever_it_is_reck
 
 def test_a_flood_of_refused_reads_gets_few_entries() -> None:
     entries = ReadEntryLimiter()
-    assert sum(entries.take(NOW) for _ in range(100)) == ReadEntryLimiter.A_MINUTE
-    assert entries.take(NOW + 60_000)
+    assert sum(entries.allow(NOW) for _ in range(100)) == ReadEntryLimiter.MAX_PER_MINUTE
+    assert entries.allow(NOW + 60_000)
 
 
 # --- the law: no start while it is frozen
@@ -279,7 +285,7 @@ UNFROZEN = Event("unfrozen", "ada", {"freeze": "f1", "scope": "workspace", "name
 def faults(*events: Event) -> list[str]:
     verifier = Verifier("default")
     verifier.feed(chain(*events))
-    return [fault.message for fault in verifier.faults]
+    return [fault.message for fault in verifier.violations]
 
 
 # R59
@@ -371,5 +377,5 @@ def test_parts_see_what_was_frozen_before_and_inside_of_them(cut: int) -> None:
         part = Verifier("default", None, start)
         part.feed(second)
         joined = whole.join(part)
-        assert bool(whole.faults) == (wrong and (joined or cut > 3)) or not joined
-        assert not (joined and wrong and not whole.faults)
+        assert bool(whole.violations) == (wrong and (joined or cut > 3)) or not joined
+        assert not (joined and wrong and not whole.violations)

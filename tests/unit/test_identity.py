@@ -60,17 +60,17 @@ def test_no_two_sets_of_agents_own_the_same_calls() -> None:
 
 def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
     named = {
-        word: Principal("default", "bot", "agent", requester=word).on_behalf for word in ("", "any", "none", "bob")
+        word: Principal("default", "bot", "agent", requester=word).on_behalf_of for word in ("", "any", "none", "bob")
     }
     assert named == {"": "", "any": "", "none": "", "bob": "bob"}
 
 
 def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
     key = ApiKey("ilk_a", workspace="default", name="bot", role="agent", person="", created_by="ada", created_at=0)
-    assert key.counts_at(10**15)
-    assert [replace(key, expires_at=5).counts_at(now) for now in (4, 5)] == [True, False]
-    assert not replace(key, revoked_at=1).counts_at(0)
-    assert (key.first, replace(key, root="ilk_b").first) == ("ilk_a", "ilk_b")
+    assert key.is_valid_at(10**15)
+    assert [replace(key, expires_at=5).is_valid_at(now) for now in (4, 5)] == [True, False]
+    assert not replace(key, revoked_at=1).is_valid_at(0)
+    assert (key.first_key_id, replace(key, root="ilk_b").first_key_id) == ("ilk_a", "ilk_b")
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def faults(*events: Event) -> list[str]:
 
     It says the same when it has seen such entries before, and may take the quick way.
     """
-    found = [fault.message for fault in verify(chain(*events)).faults]
+    found = [fault.message for fault in verify(chain(*events)).violations]
     before = [one._replace(approval_id="before") for one in (*LIFE[:1], VOTED, *LIFE[1:])]
-    assert [fault.message for fault in verify(chain(*before, *events)).faults] == found
+    assert [fault.message for fault in verify(chain(*before, *events)).violations] == found
     return found
 
 
@@ -168,8 +168,8 @@ def test_a_head_has_a_json_form() -> None:
 # R49
 def test_a_whole_chain_has_no_faults() -> None:
     verifier = verify(MIXED, head_of(MIXED))
-    assert (verifier.faults, verifier.erased, verifier.head) == ([], 0, head_of(MIXED))
-    assert verify([]).faults == []
+    assert (verifier.violations, verifier.erased, verifier.head) == ([], 0, head_of(MIXED))
+    assert verify([]).violations == []
 
 
 # R49
@@ -179,7 +179,7 @@ def test_a_chain_can_be_fed_in_pieces(size: int) -> None:
     for start_at in range(0, len(MIXED), size):
         verifier.feed(MIXED[start_at : start_at + size])
     verifier.finish(head_of(MIXED))
-    assert verifier.faults == []
+    assert verifier.violations == []
 
 
 Life = Callable[[], list[Change[Approval]]]
@@ -268,9 +268,9 @@ def test_an_honest_life_breaks_no_law(name: str) -> None:
     changes = LIVES[name]()
     told = [one for change in changes for one in change.events]
     verifier = verify(chain(*told))
-    assert verifier.faults == []
-    (approval_id,) = verifier.laws
-    standing, last = verifier.laws.standing(approval_id), changes[-1].state
+    assert verifier.violations == []
+    (approval_id,) = verifier.invariants
+    standing, last = verifier.invariants.state(approval_id), changes[-1].state
     assert standing is not None
     assert (standing.status, standing.binding, standing.fence) == (last.status, last.binding, last.fence)
 
@@ -296,7 +296,7 @@ ALTERED: dict[str, object] = {
 @pytest.mark.parametrize("field", ALTERED)
 def test_every_alteration_of_an_entry_is_found(field: str, number: int) -> None:
     forged = [*MIXED[:number], MIXED[number]._replace(**{field: ALTERED[field]}), *MIXED[number + 1 :]]
-    found = verify(forged, kept=head_of(MIXED)).faults
+    found = verify(forged, kept=head_of(MIXED)).violations
     assert found, "nothing was found"
     assert found[0].seq in {MIXED[number].seq, forged[number].seq}, "the first fault is where it was altered"
 
@@ -307,29 +307,29 @@ def test_altered_content_is_found(number: int) -> None:
     old = MIXED[number]
     for fields in ({"content": b'{"via":"mail"}'}, {"salt": b"pepper"}, {"content": b""}):
         forged = [*MIXED[:number], old._replace(**fields), *MIXED[number + 1 :]]
-        assert verify(forged).faults == [Violation(old.seq, "The content of the entry was altered.")]
+        assert verify(forged).violations == [Violation(old.seq, "The content of the entry was altered.")]
 
 
 # R49
 def test_content_cannot_be_added_where_there_was_none() -> None:
     forged = [*MIXED[:-1], MIXED[-1]._replace(content=b"{}", salt=SALT)]
-    assert verify(forged).faults == [Violation(6, "Content was added to an entry that had none.")]
+    assert verify(forged).violations == [Violation(6, "Content was added to an entry that had none.")]
 
 
 # R49
 @pytest.mark.parametrize("number", range(len(MIXED)))
 def test_every_deletion_is_found(number: int) -> None:
     forged = [*MIXED[:number], *MIXED[number + 1 :]]
-    assert verify(forged, kept=head_of(MIXED)).faults
+    assert verify(forged, kept=head_of(MIXED)).violations
 
 
 # R49
 @pytest.mark.parametrize("number", range(len(MIXED) - 1))
 def test_every_swap_is_found(number: int) -> None:
     swapped = [*MIXED[:number], MIXED[number + 1], MIXED[number], *MIXED[number + 2 :]]
-    assert verify(swapped, kept=head_of(MIXED)).faults
+    assert verify(swapped, kept=head_of(MIXED)).violations
     renumbered = [entry._replace(seq=place + 1) for place, entry in enumerate(swapped)]
-    assert verify(renumbered, kept=head_of(MIXED)).faults
+    assert verify(renumbered, kept=head_of(MIXED)).violations
 
 
 # R49
@@ -338,7 +338,7 @@ def test_every_insertion_is_found(number: int) -> None:
     before = head_of(MIXED[:number]) if number else Head("default")
     extra = make_entry(event("voted", "pending"), before, before.at, SALT)
     forged = [*MIXED[:number], extra, *MIXED[number:]]
-    assert verify(forged, kept=head_of(MIXED)).faults
+    assert verify(forged, kept=head_of(MIXED)).violations
 
 
 # R49
@@ -346,39 +346,41 @@ def test_every_insertion_is_found(number: int) -> None:
 def test_a_cut_tail_is_found_by_the_head_that_was_kept(length: int) -> None:
     cut = MIXED[:length]
     end = head_of(cut) if cut else Head("default")
-    assert verify(cut, None, end).faults == [], "a chain alone does not show it"
-    (fault,) = verify(cut, head_of(MIXED), end).faults
+    assert verify(cut, None, end).violations == [], "a chain alone does not show it"
+    (fault,) = verify(cut, head_of(MIXED), end).violations
     assert (fault.seq, "tail was cut" in fault.message) == (6, True)
-    (by_row,) = verify(cut, None, head_of(MIXED)).faults
+    (by_row,) = verify(cut, None, head_of(MIXED)).violations
     assert "tail was cut" in by_row.message
 
 
 # R49
 def test_a_whole_rewrite_is_found_by_the_head_that_was_kept() -> None:
     other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {}))
-    assert verify(other).faults == [], "a chain alone does not show it"
+    assert verify(other).violations == [], "a chain alone does not show it"
     for exported in (head_of(MIXED), head_of(MIXED[:1]), head_of(MIXED[:3])):
-        (fault,) = verify(other, exported).faults
+        (fault,) = verify(other, exported).violations
         assert (fault.seq, "rewritten" in fault.message) == (exported.seq, True)
 
 
 # R49
 def test_an_old_head_fits_a_chain_that_grew() -> None:
     for length in range(1, len(MIXED)):
-        assert verify(MIXED, head_of(MIXED[:length])).faults == []
-    assert verify(MIXED, Head("default")).faults == []
+        assert verify(MIXED, head_of(MIXED[:length])).violations == []
+    assert verify(MIXED, Head("default")).violations == []
 
 
 # R49
 @pytest.mark.parametrize("kept", [Head("default", 6, "f" * 64), Head("default", 5, MIXED[-1].link), Head("default")])
 def test_a_stored_head_that_is_not_the_end_is_found(kept: Head) -> None:
-    assert any("stored head" in fault.message for fault in verify(MIXED, None, kept).faults)
+    assert any("stored head" in fault.message for fault in verify(MIXED, None, kept).violations)
 
 
 # R49
 def test_the_chain_of_another_workspace_is_not_this_ones() -> None:
     foreign = chain(*LIFE, workspace="other")
-    assert [fault.message for fault in verify(foreign).faults] == ["The entry belongs to the workspace 'other'."] * 4
+    assert [fault.message for fault in verify(foreign).violations] == [
+        "The entry belongs to the workspace 'other'."
+    ] * 4
 
 
 # R49
@@ -386,7 +388,7 @@ def test_the_chain_of_another_workspace_is_not_this_ones() -> None:
 def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: int) -> None:
     (first,) = chain(PROPOSED)
     second = make_entry(APPROVED, Head("default", seq, first.link, first.at), NOW, SALT)
-    found = verify([first, second]).faults
+    found = verify([first, second]).violations
     assert found == ([] if seq == 1 else [Violation(seq + 1, "Entry 2 is missing or out of order.")])
 
 
@@ -394,8 +396,8 @@ def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: in
 def test_time_that_runs_backwards_is_found() -> None:
     first = make_entry(PROPOSED, Head("default"), NOW, SALT)
     second = make_entry(APPROVED, head_of([first]), NOW - 1, SALT)
-    assert verify([first, second]).faults == [Violation(2, "Time runs backwards.")]
-    assert verify([first, make_entry(APPROVED, head_of([first]), NOW, SALT)]).faults == []
+    assert verify([first, second]).violations == [Violation(2, "Time runs backwards.")]
+    assert verify([first, make_entry(APPROVED, head_of([first]), NOW, SALT)]).violations == []
 
 
 # --- erasure
@@ -414,7 +416,7 @@ def without_content(entries: Sequence[Entry], numbers: set[int]) -> list[Entry]:
 def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> None:
     entries = chain(*TOLD, erased(*([number, number] for number in sorted(numbers))))
     verifier = verify(without_content(entries, numbers), head_of(entries))
-    assert (verifier.faults, verifier.erased) == ([], len(numbers))
+    assert (verifier.violations, verifier.erased) == ([], len(numbers))
 
 
 # R49
@@ -435,8 +437,8 @@ def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
 ) -> None:
     entries = chain(*TOLD, erased(*ranges)) if ranges else chain(*TOLD)
     verifier = verify(without_content(entries, {1, 2, 3}))
-    assert [fault.seq for fault in verifier.faults] == list(found)
-    assert all(fault.message.startswith(found[fault.seq]) for fault in verifier.faults)
+    assert [fault.seq for fault in verifier.violations] == list(found)
+    assert all(fault.message.startswith(found[fault.seq]) for fault in verifier.violations)
     assert verifier.erased == len([n for n in (1, 2, 3) if any(a <= n <= b for a, b in ranges)])
 
 
@@ -444,19 +446,19 @@ def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
 def test_content_without_its_salt_is_gone_too() -> None:
     kept = [MIXED[0]._replace(salt=None), MIXED[1]._replace(content=None), *MIXED[2:]]
     found = "The contents of the entries 1 to 2 are gone and nothing says who erased them."
-    assert verify(kept).faults == [Violation(1, found)]
+    assert verify(kept).violations == [Violation(1, found)]
 
 
 # R49
 def test_content_that_was_kept_before_it_was_erased_is_no_fault() -> None:
-    assert verify(chain(*TOLD, erased([1, 3]))).faults == []
+    assert verify(chain(*TOLD, erased([1, 3]))).violations == []
 
 
 # R49
 @pytest.mark.parametrize("ranges", [[[1, 7]], [[7, 7]], [[8, 9]], [[0, 1]], [[3, 2]], [[1, 2], [6, 7]]])
 def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) -> None:
     entries = chain(*TOLD, erased(*ranges), *TOLD[:1])
-    found = verify(without_content(entries, {1})).faults
+    found = verify(without_content(entries, {1})).violations
     assert found[0] == Violation(7, "The entry names entries as erased that do not come before it.")
     assert found[1].seq == 1, "and so it covers nothing"
 
@@ -482,7 +484,7 @@ def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
     entries = chain(*TOLD[:2], erased([1, 1]))
     last = entries[-1]
     forged = last._replace(data=data, link=hash_link(entries[-2].link, skeleton(*last[:6], data, last.digest)))
-    found = verify([*entries[:-1], forged]).faults
+    found = verify([*entries[:-1], forged]).violations
     assert found == [Violation(3, "The entry does not say in the known form what was erased.")]
 
 
@@ -490,7 +492,7 @@ def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
 def test_an_erasure_does_not_belong_to_an_approval() -> None:
     stray = erased([1, 1])._replace(approval_id="a1")
     entries = chain(PROPOSED, stray)
-    found = verify(without_content(entries, {1})).faults
+    found = verify(without_content(entries, {1})).violations
     assert found[0] == Violation(2, "An entry of the kind erased cannot lead to None.")
     assert found[1].seq == 1
 
@@ -504,7 +506,7 @@ def test_erasures_are_summed_up_by_scope_and_actor() -> None:
         erased([5, 5], [7, 8], actor="interlock", scope="retention"),
     )
     verifier = verify(chain(*events))
-    assert [told.to_json() for told in verifier.gaps.summary()] == [
+    assert [told.to_json() for told in verifier.erasures.summary()] == [
         {
             "scope": "retention",
             "actor": "interlock",
@@ -543,8 +545,8 @@ def in_parts(entries: Sequence[Entry], cuts: Sequence[int], exported: Head | Non
 
 
 def said(verifier: Verifier) -> tuple[object, ...]:
-    standings = {name: verifier.laws.standing(name) for name in verifier.laws}
-    return verifier.faults, verifier.erased, verifier.head, standings, verifier.gaps.summary()
+    standings = {name: verifier.invariants.state(name) for name in verifier.invariants}
+    return verifier.violations, verifier.erased, verifier.head, standings, verifier.erasures.summary()
 
 
 LONG = chain(
@@ -563,7 +565,7 @@ LONG = chain(
 def test_a_chain_can_be_verified_in_parts(cuts: list[int]) -> None:
     entries = without_content(LONG, {1, 2, 3})
     assert said(in_parts(entries, cuts, head_of(LONG))) == said(verify(entries, head_of(LONG)))
-    assert in_parts(entries, cuts).faults == []
+    assert in_parts(entries, cuts).violations == []
 
 
 damages: st.SearchStrategy[Callable[[list[Entry], int], list[Entry]]] = st.sampled_from(
@@ -602,7 +604,7 @@ def test_parts_find_what_the_whole_finds(
 def test_an_approval_that_begins_in_two_parts_is_found() -> None:
     twice = chain(PROPOSED, PROPOSED)
     assert said(in_parts(twice, [1])) == said(verify(twice))
-    assert [fault.seq for fault in verify(twice).faults] == [2]
+    assert [fault.seq for fault in verify(twice).violations] == [2]
 
 
 # R49
@@ -618,9 +620,9 @@ def test_what_began_before_the_first_entry_is_set_aside() -> None:
     verifier = Verifier("default", start=head_of(LONG[:3]))
     verifier.feed(LONG[3:])
     verifier.finish(head_of(LONG))
-    assert verifier.faults == []
-    assert [entry.seq for entry in verifier.laws.strangers] == [4, 5]
-    assert sorted(verifier.laws) == ["a2", "a3"]
+    assert verifier.violations == []
+    assert [entry.seq for entry in verifier.invariants.unknown_entries] == [4, 5]
+    assert sorted(verifier.invariants) == ["a2", "a3"]
 
 
 # R49
@@ -629,8 +631,8 @@ def test_a_head_must_not_be_older_than_the_first_entry() -> None:
         verifier = Verifier("default", head_of(kept), head_of(MIXED[:2]))
         verifier.feed(MIXED[2:])
         verifier.finish()
-        assert [found in fault.message for fault in verifier.faults] == ([True] if found else [])
-    (fault,) = Verifier("default", Head("default", 2, "f" * 64), head_of(MIXED[:2])).faults
+        assert [found in fault.message for fault in verifier.violations] == ([True] if found else [])
+    (fault,) = Verifier("default", Head("default", 2, "f" * 64), head_of(MIXED[:2])).violations
     assert "does not pass through the head" in fault.message
 
 
@@ -639,17 +641,17 @@ def test_raw_skeletons_are_hashed_as_they_are() -> None:
     verifier = Verifier("default")
     verifier.feed_raw((entry, body_of(entry)) for entry in MIXED)
     verifier.finish(head_of(MIXED))
-    assert verifier.faults == []
+    assert verifier.violations == []
     spaced = Verifier("default")
     spaced.feed_raw([(MIXED[0], body_of(MIXED[0]).replace(b":", b": "))])
-    assert [fault.message for fault in spaced.faults] == [ALTERED_LINK]
+    assert [fault.message for fault in spaced.violations] == [ALTERED_LINK]
 
 
 # R49
 @pytest.mark.parametrize("fields", [{"at": "noon"}, {"content": "text"}, {"data": 5}, {"salt": 5}])
 def test_an_entry_that_cannot_be_read_is_a_fault_and_no_crash(fields: dict[str, object]) -> None:
     forged = [*MIXED[:4], MIXED[4]._replace(**fields), *MIXED[5:]]
-    for found in (verify(forged).faults, verify_raw(forged)):
+    for found in (verify(forged).violations, verify_raw(forged)):
         assert {fault.seq for fault in found} == {5}
         assert found[-1].message.startswith("The entry was altered: it cannot be read: ")
 
@@ -658,7 +660,7 @@ def verify_raw(entries: Sequence[Entry]) -> list[Violation]:
     verifier = Verifier("default")
     verifier.feed_raw((entry, body_of(whole)) for entry, whole in zip(entries, MIXED, strict=True))
     verifier.finish(head_of(MIXED))
-    return verifier.faults
+    return verifier.violations
 
 
 # --- the laws, each broken once
@@ -710,7 +712,7 @@ def test_what_was_wrongly_begun_again_is_followed_from_there() -> None:
     wrong = ["succeeded became pending: that is not a legal transition.", ONCE]
     assert faults(*LIFE, PROPOSED, APPROVED) == wrong
     verifier = verify(chain(*LIFE, PROPOSED))
-    assert (len(verifier.laws), list(verifier.laws)) == (1, ["a1"])
+    assert (len(verifier.invariants), list(verifier.invariants)) == (1, ["a1"])
 
 
 # R49
@@ -790,7 +792,7 @@ def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
     first = chain(PROPOSED)[0]
     body = skeleton(*first[:6], data, first.digest)
     entry = first._replace(data=data, link=hash_link(GENESIS, body))
-    assert [fault.message for fault in verify([entry]).faults] == ["The data of the entry is not a JSON object."]
+    assert [fault.message for fault in verify([entry]).violations] == ["The data of the entry is not a JSON object."]
 
 
 # R49
@@ -809,10 +811,10 @@ def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
     data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
     assert data != last.data
     forged = last._replace(data=data, link=hash_link(entries[-1].link, skeleton(*last[:6], data, last.digest)))
-    assert verify([*entries, forged]).faults[0].message.startswith("The entry speaks of other arguments")
+    assert verify([*entries, forged]).violations[0].message.startswith("The entry speaks of other arguments")
     others = chain(*(one._replace(approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
     copied = [entry._replace(data=data) if entry.kind == "approved" else entry for entry in others]
-    found = [fault for fault in verify(copied).faults if fault.message.startswith("The entry speaks of")]
+    found = [fault for fault in verify(copied).violations if fault.message.startswith("The entry speaks of")]
     assert [fault.seq for fault in found] == [2, 4, 6], "nor by saying it again"
 
 

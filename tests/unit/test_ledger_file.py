@@ -81,15 +81,15 @@ def verify(*files: bytes, kept: Head | None = None, trusted: str = "") -> AuditR
 
 
 def assert_found(report: AuditReport, seq: int, words: str) -> None:
-    said = [(fault.seq, fault.message) for fault in report.faults]
+    said = [(fault.seq, fault.message) for fault in report.violations]
     assert any(number == seq and words in message for number, message in said), said
 
 
 # R49
 def test_a_whole_export_is_valid() -> None:
     report = verify(written(), kept=HEAD, trusted=SIGNER.key)
-    assert (report.faults, report.entries, report.approvals, report.head) == ((), 9, 2, HEAD)
-    assert (report.since, report.strangers) == (0, 0)
+    assert (report.violations, report.entries, report.approvals, report.head) == ((), 9, 2, HEAD)
+    assert (report.since, report.unknown_entries) == (0, 0)
 
 
 # R49
@@ -103,14 +103,14 @@ def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
     entry = make_entry(Event("denied", "agent", {}, "", None), start, 1, SALT)
     file = written([entry], start).replace(b'"workspace":"default"', b'"workspace":' + compact(start.workspace), 1)
     report = verify(file)
-    assert (report.faults, report.head.workspace, report.entries) == ((), start.workspace, 1)
+    assert (report.violations, report.head.workspace, report.entries) == ((), start.workspace, 1)
 
 
 # R49
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_lines_may_go_over_several_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", size)
-    assert verify(written(), kept=HEAD, trusted=SIGNER.key).faults == ()
+    assert verify(written(), kept=HEAD, trusted=SIGNER.key).violations == ()
 
 
 # R49
@@ -118,7 +118,7 @@ def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatc
     longest = max(map(len, written().splitlines()))
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1)
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest)
-    assert verify(written()).faults == ()
+    assert verify(written()).violations == ()
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest - 1)
     with pytest.raises(Misconfigured, match=f"export1 holds a line of more than {longest - 1:,} bytes; that is no"):
         verify(written())
@@ -127,7 +127,7 @@ def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatc
 # R49
 def test_a_head_that_does_not_fit_is_told_in_full() -> None:
     report = verify(written(ENTRIES[:4], end=HEAD))
-    assert [(fault.seq, fault.message) for fault in report.faults] == [
+    assert [(fault.seq, fault.message) for fault in report.violations] == [
         (
             9,
             "The head at the end of export1 is of entry 9 and does not fit entry 4, the last one here: "
@@ -139,7 +139,7 @@ def test_a_head_that_does_not_fit_is_told_in_full() -> None:
 # R49
 def test_a_last_line_that_is_no_head_is_told() -> None:
     report = verify(written().replace(b'"key":', b'"kez":'))
-    assert [(fault.seq, fault.message) for fault in report.faults] == [
+    assert [(fault.seq, fault.message) for fault in report.violations] == [
         (9, "export1: The last line is not a head: it was altered.")
     ]
 
@@ -162,10 +162,10 @@ def test_exports_that_follow_on_each_other_are_one_chain(cut: int) -> None:
     middle = head_of(ENTRIES[:cut]) if cut else Head("default")
     early, late = written(ENTRIES[:cut]), written(ENTRIES[cut:], middle)
     report = verify(early, late, kept=HEAD, trusted=SIGNER.key)
-    assert (report.faults, report.entries, report.approvals, report.strangers) == ((), 9, 2, 0)
+    assert (report.violations, report.entries, report.approvals, report.unknown_entries) == ((), 9, 2, 0)
     alone = verify(late, kept=HEAD)
-    assert (alone.faults, alone.entries, alone.since) == ((), 9 - cut, cut)
-    assert alone.strangers == {2: 3, 3: 2, 4: 1, 6: 3, 7: 2, 8: 1}.get(cut, 0)
+    assert (alone.violations, alone.entries, alone.since) == ((), 9 - cut, cut)
+    assert alone.unknown_entries == {2: 3, 3: 2, 4: 1, 6: 3, 7: 2, 8: 1}.get(cut, 0)
 
 
 # R49
@@ -191,11 +191,11 @@ def test_erased_content_is_an_empty_column() -> None:
     )
     gone = [entry._replace(salt=None, content=None) if entry.seq in (2, 3, 5) else entry for entry in entries]
     report = verify(written(gone))
-    assert (report.faults, report.erased) == ((), 3)
+    assert (report.violations, report.erased) == ((), 3)
     assert report.erasures[0].to_json()["actor"] == "bob"
     assert_found(verify(written(gone[:5])), 5, "The content of entry 5 is gone and nothing says who erased it.")
     later = verify(written(entries[:5]), written(gone[5:], head_of(entries[:5])))
-    assert later.faults == (), "an earlier export still holds it"
+    assert later.violations == (), "an earlier export still holds it"
 
 
 # --- damage, each kind once
@@ -235,7 +235,7 @@ def test_a_forged_end_is_found_by_a_head_or_a_key(number: int) -> None:
     cut = ENTRIES[: number - 1]
     end = head_of(cut) if cut else Head("default")
     forged = joined([*LINES[:number], compact(end.to_json()), b""])
-    assert verify(forged).faults == (), "a chain alone does not show it"
+    assert verify(forged).violations == (), "a chain alone does not show it"
     assert_found(verify(forged, kept=HEAD), 9, "The chain ends before the head that was kept")
     assert_found(verify(forged, trusted=SIGNER.key), end.seq, "is not signed, so nobody stands for it")
 
@@ -243,7 +243,7 @@ def test_a_forged_end_is_found_by_a_head_or_a_key(number: int) -> None:
 # R49
 def test_a_rewritten_chain_is_found_by_an_older_head() -> None:
     other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *life("a1"))
-    assert verify(written(other)).faults == ()
+    assert verify(written(other)).violations == ()
     for number in (1, 3, 5):
         report = verify(written(other), kept=head_of(ENTRIES[:number]))
         assert_found(report, number, "does not pass through the head that was kept: it was rewritten")
@@ -262,7 +262,7 @@ def test_a_changed_signature_or_signed_value_is_found() -> None:
 # R49
 def test_what_stands_behind_the_head_is_found_once() -> None:
     report = verify(written() + b"more\nand more\n")
-    assert [fault.message for fault in report.faults] == ["export1 goes on behind its head: something was added."]
+    assert [fault.message for fault in report.violations] == ["export1 goes on behind its head: something was added."]
 
 
 # R49
@@ -277,7 +277,7 @@ def test_changed_content_and_salt_are_found(number: int) -> None:
         (link, body, salt, b""),
     ):
         report = verify(joined([*LINES[:number], b"\t".join(cells), *LINES[number + 1 :]]))
-        assert [(f.seq, f.message) for f in report.faults] == [(number, "The content of the entry was altered.")]
+        assert [(f.seq, f.message) for f in report.violations] == [(number, "The content of the entry was altered.")]
     gone = verify(joined([*LINES[:number], b"\t".join((link, body, b"", content)), *LINES[number + 1 :]]))
     assert_found(gone, number, "is gone and nothing says who erased it")
 
@@ -301,7 +301,7 @@ def test_a_line_that_cannot_be_read_is_a_fault_with_its_number(line: bytes, word
 def test_one_unreadable_line_leaves_the_rest_of_the_chain_readable() -> None:
     link = LINES[1].split(b"\t")[0]
     report = verify(joined([LINES[0], link + b"\t?\t\t", *LINES[2:]]))
-    assert [fault.seq for fault in report.faults] == [1]
+    assert [fault.seq for fault in report.violations] == [1]
 
 
 # R49
@@ -333,7 +333,7 @@ def test_exports_of_two_workspaces_are_refused() -> None:
 def test_a_line_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_file, "MAX_LINE", 5_000)
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1_000)
-    assert verify(written()).faults == ()
+    assert verify(written()).violations == ()
     with pytest.raises(Misconfigured, match="a line of more than 5,000 bytes"):
         verify(written() + b"x" * 10_000)
 
@@ -358,7 +358,7 @@ FIRST, _, REST = written().partition(b"\n")
 @given(damaged(REST))
 def test_whatever_is_done_to_an_export_is_found(made: bytes) -> None:
     report = verify(FIRST + b"\n" + made, kept=HEAD, trusted=SIGNER.key)
-    assert bool(report.faults) == (made not in (REST, REST[:-1])), report.faults
+    assert bool(report.violations) == (made not in (REST, REST[:-1])), report.violations
 
 
 # R49
@@ -368,7 +368,7 @@ def test_a_first_line_that_was_changed_is_refused_or_changes_nothing_behind_it(m
         report = verify(made + b"\n" + REST, kept=HEAD, trusted=SIGNER.key)
     except Misconfigured:
         return
-    assert report.faults or (report.head, report.entries) == (HEAD, 9)
+    assert report.violations or (report.head, report.entries) == (HEAD, 9)
 
 
 # R49
@@ -378,5 +378,5 @@ def test_a_flipped_bit_is_found_in_the_entry_where_it_is(number: int, data: st.D
     place = data.draw(st.integers(0, len(line) - 1))
     line[place] ^= 1 << data.draw(st.integers(0, 7))
     report = verify(joined([*LINES[:number], bytes(line), *LINES[number + 1 :]]))
-    found = [f"entry {fault.seq}: {fault.message}" for fault in report.faults]
+    found = [f"entry {fault.seq}: {fault.message}" for fault in report.violations]
     assert any(each.startswith(f"entry {number}: ") or f"Entry {number} is missing" in each for each in found), found

@@ -33,9 +33,9 @@ def after(log: Log, limits: TurnLimits = TurnLimits()) -> ThreadStep:  # noqa: B
 def handled(log: Log) -> dict[str, list[str]]:
     step = after(log)
     assert isinstance(step, HandleCalls), step
-    names = {"ask": step.ask, "start": step.start, "wait": step.wait}
-    found = {name: [call.wish.id for call in calls] for name, calls in names.items() if calls}
-    return {**found, "given up": [step.given_up]} if step.given_up else found
+    names = {"ask": step.to_propose, "start": step.start, "wait": step.to_await}
+    found = {name: [call.tool_request.id for call in calls] for name, calls in names.items() if calls}
+    return {**found, "given up": [step.withdrawal]} if step.withdrawal else found
 
 
 def asked(*calls: str) -> Log:
@@ -44,11 +44,11 @@ def asked(*calls: str) -> Log:
 
 def test_where_nothing_has_happened_every_count_is_zero() -> None:
     story = read_turn_state([])
-    assert (story.calls, story.said, story.seen, story.attempts, story.not_before) == ({}, 0, 0, 0, 0)
-    assert (story.turns, story.tokens, story.took) == (0, 0, 0)
-    assert (story.replied, story.stopped, story.over, story.unseen) == (False, False, True, False)
+    assert (story.calls, story.last_message, story.seen_up_to, story.attempts, story.not_before) == ({}, 0, 0, 0, 0)
+    assert (story.turns, story.tokens, story.work_ms) == (0, 0, 0)
+    assert (story.replied, story.stopped, story.is_over, story.has_unseen) == (False, False, True, False)
     call = PendingCall(ToolRequest("c1", "pay", "{}"), 2)
-    assert (call.approval, call.decided, call.child, call.ended) == ("", "", "", False)
+    assert (call.approval_id, call.decision, call.child, call.ended) == ("", "", "", False)
     assert MISSING_RESULT == {"success": False, "status": "unknown", "error": "There is no record of a result."}
 
 
@@ -56,7 +56,7 @@ def test_what_steps_say_is_nothing_but_what_they_are_given() -> None:
     assert CallModel() == (1, 0)
     assert HandleCalls() == ((), (), (), "")
     assert EndTurn("done") == ("done", "")
-    assert TurnLimits() == TurnLimits(turns=30, tokens=500_000, took=900_000)
+    assert TurnLimits() == TurnLimits(turns=30, tokens=500_000, work_ms=900_000)
 
 
 # Turns of the model
@@ -137,7 +137,7 @@ def test_a_card_is_waited_for() -> None:
     log = asked("c1").asked("c1")
     assert handled(log) == {"wait": ["c1"]}
     call = read_turn_state(log.lines).calls["c1"]
-    assert (call.approval, call.decided) == ("approval of c1", "")
+    assert (call.approval_id, call.decision) == ("approval of c1", "")
 
 
 def test_what_people_approved_is_started() -> None:
@@ -231,7 +231,7 @@ def test_calls_that_an_error_left_open_are_seen_to_before_anything_else() -> Non
     [
         (TurnLimits(turns=2), "2 model turns"),
         (TurnLimits(tokens=1_200), "1,200 tokens"),
-        (TurnLimits(took=9_000), "9 seconds of work"),
+        (TurnLimits(work_ms=9_000), "9 seconds of work"),
     ],
 )
 def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: TurnLimits, words: str) -> None:
@@ -245,7 +245,7 @@ def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: TurnLimits, words: 
 
 def test_what_was_not_measured_counts_for_nothing() -> None:
     log = asked("c1").resulted("c1").add("failed", "time", attempt=1)
-    assert after(log, TurnLimits(tokens=1, took=1)) == CallModel(2, 0)
+    assert after(log, TurnLimits(tokens=1, work_ms=1)) == CallModel(2, 0)
 
 
 def test_what_sub_agents_used_counts_too() -> None:
@@ -322,20 +322,20 @@ def check_messages(messages: Sequence[PromptMessage]) -> None:
                 assert due.pop(0) == message.call_id
             case _:
                 assert due == [], "a call without a result"
-                due = [wish.id for wish in message.wishes] if isinstance(message, ModelReply) else []
+                due = [wish.id for wish in message.tool_requests] if isinstance(message, ModelReply) else []
     assert due == []
 
 
 def check_step(step: ThreadStep, before: Simulator) -> None:
     story = read_turn_state(before.log.lines)
-    open_calls = [call.wish.id for call in story.calls.values() if not call.ended]
+    open_calls = [call.tool_request.id for call in story.calls.values() if not call.ended]
     if isinstance(step, HandleCalls):
-        parts = [call.wish.id for part in (step.ask, step.start, step.wait) for call in part]
+        parts = [call.tool_request.id for part in (step.to_propose, step.start, step.to_await) for call in part]
         assert sorted(parts) == sorted(open_calls), "every open call once"
-        assert not any(call.approval or call.child for call in step.ask), "nothing known is asked about again"
+        assert not any(call.approval_id or call.child for call in step.to_propose), "nothing known is asked about again"
     else:
         assert open_calls == []
-    if before.log.lines[-1].kind == "replied" and not story.calls and not story.unseen:
+    if before.log.lines[-1].kind == "replied" and not story.calls and not story.has_unseen:
         assert step == EndTurn("done"), "a turn that was recorded is not asked for again"
 
 

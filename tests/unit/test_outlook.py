@@ -78,14 +78,14 @@ def test_it_says_what_gives_each_verdict_and_whether_the_arguments_decide() -> N
     rules = (Rule("small", "allow", when=lambda _: True), Rule("others", "ask", tools=("look",)))
     switched = Policy(rules, toggles={"bot": {"pay": True}})
     told = [
-        (each.verdict.kind, each.by, each.rule, each.conditional)
+        (each.verdict.kind, each.source, each.rule, each.conditional)
         for each in possible_verdicts(switched, call(WRITE), WRITE)
     ]
     assert told == [("ask", "switch", "small", True), ("ask", "switch", "", False)]
     told = [
-        (each.verdict.kind, each.by, each.rule, each.conditional)
+        (each.verdict.kind, each.source, each.rule, each.conditional)
         for each in possible_verdicts(switched, call(READ), READ)
     ]
     assert told == [("allow", "rule", "small", True), ("ask", "rule", "others", False)]
     [alone] = possible_verdicts(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN)
-    assert (alone.verdict.kind, alone.by) == ("ask", "default")
+    assert (alone.verdict.kind, alone.source) == ("ask", "default")

@@ -87,8 +87,8 @@ def test_a_claim_about_the_effect_counts_only_where_the_policy_trusts_it() -> No
     assert verdict(spec=READ, defaults=wary) == Allow(), "a registered tool makes no claim"
     reads_are_free = Rule("reads", "allow", effects=frozenset({"read"}))
     assert isinstance(verdict(reads_are_free, spec=claimed, defaults=wary), Ask)
-    assert Policy(defaults=wary).effect(claimed) == ""
-    assert Policy(defaults=wary).effect(READ) == "read"
+    assert Policy(defaults=wary).trusted_effect(claimed) == ""
+    assert Policy(defaults=wary).trusted_effect(READ) == "read"
 
 
 def test_what_is_refused_since_it_is_only_declared_says_how_to_vouch_for_it() -> None:
@@ -147,7 +147,7 @@ def test_by_two_policies_the_stricter_verdict_holds(first: VerdictKind) -> None:
     second: VerdictKind = "deny" if first == "allow" else "allow"
     one, other = Policy((Rule("one", first),)), Policy((Rule("other", second),))
     assert one.judge(call(), WRITE).kind == first
-    assert replace(one, also=other).judge(call(), WRITE).kind == "deny"
+    assert replace(one, second_policy=other).judge(call(), WRITE).kind == "deny"
 
 
 def test_the_first_rule_that_matches_wins() -> None:
@@ -465,23 +465,23 @@ def test_a_shadow_rule_is_told_and_not_applied() -> None:
     )
     policy = Policy(rules)
     assert policy.judge(call(), WRITE) == Allow("real")
-    assert policy.shadows(call(), WRITE) == (("s1", "deny"), ("s3", "allow"))
-    assert Policy(rules[-1:]).shadows(call(), WRITE) == ()
+    assert policy.shadow_verdicts(call(), WRITE) == (("s1", "deny"), ("s3", "allow"))
+    assert Policy(rules[-1:]).shadow_verdicts(call(), WRITE) == ()
 
 
 # R52
 def test_a_shadow_rule_that_would_not_be_reached_does_nothing() -> None:
     shadow, real = Rule("s", "deny", shadow=True), Rule("real", "ask", tools=("pay",))
-    assert Policy((real, shadow)).shadows(call(), WRITE) == ()
-    assert Policy((real, shadow)).shadows(call(tool="drop"), DESTROY) == (("s", "deny"),)
-    assert Policy((shadow, real)).shadows(call(), WRITE) == (("s", "deny"),)
+    assert Policy((real, shadow)).shadow_verdicts(call(), WRITE) == ()
+    assert Policy((real, shadow)).shadow_verdicts(call(tool="drop"), DESTROY) == (("s", "deny"),)
+    assert Policy((shadow, real)).shadow_verdicts(call(), WRITE) == (("s", "deny"),)
 
 
 # R52
 def test_a_switched_tool_would_be_asked_about_even_where_a_shadow_rule_allows() -> None:
     policy = Policy((Rule("s", "allow", shadow=True),), toggles={"helper": {"pay": True}})
-    assert policy.shadows(call(), WRITE) == (("s", "ask"),)
-    assert policy.shadows(call(agent="other"), WRITE) == (("s", "allow"),)
+    assert policy.shadow_verdicts(call(), WRITE) == (("s", "ask"),)
+    assert policy.shadow_verdicts(call(agent="other"), WRITE) == (("s", "allow"),)
 
 
 def test_mixed_alphabets_are_told_with_what_to_do() -> None:
@@ -571,7 +571,7 @@ def test_a_shadow_is_what_the_rule_would_do_if_it_alone_were_enforced(
         enforced = (*rules[:place], replace(rule, shadow=False), *rules[place + 1 :])
         kind, by = naive(Policy(enforced, toggles=toggles), made, effect)
         expected += [(by, kind)] if rule.shadow and by == rule.name else []
-    assert list(Policy(rules, toggles=toggles).shadows(made, ToolSpec(made.tool, effect))) == expected
+    assert list(Policy(rules, toggles=toggles).shadow_verdicts(made, ToolSpec(made.tool, effect))) == expected
 
 
 # R15, R34

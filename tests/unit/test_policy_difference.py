@@ -46,8 +46,8 @@ def test_rules_are_added_and_removed_in_their_places() -> None:
     found = diff_policies(named("a", "b", "c"), named("a", "x", "c"))
     assert told(found) == [("removed", "b"), ("added", "x")]
     assert [(each.old_place, each.new_place) for each in found.rules] == [(2, None), (None, 2)]
-    assert found.rules[1].facets == (FieldDifference("then", "", "ask"), FieldDifference("tools", "", "tool_x"))
-    assert found.rules[0].facets == (FieldDifference("then", "ask", ""), FieldDifference("tools", "tool_b", ""))
+    assert found.rules[1].changes == (FieldDifference("then", "", "ask"), FieldDifference("tools", "", "tool_x"))
+    assert found.rules[0].changes == (FieldDifference("then", "ask", ""), FieldDifference("tools", "tool_b", ""))
 
 
 # R52
@@ -56,7 +56,7 @@ def test_a_changed_rule_says_what_changed_in_it() -> None:
     new = rules("name: pay, tools: [pay, refund], then: ask, quorum: 2, approvers: {teams: [finance]}, mode: shadow")
     (found,) = diff_policies(old, new).rules
     assert (found.kind, found.old_place, found.new_place, found.moved) == ("changed", 1, 1, False)
-    assert {each.key: (each.old, each.new) for each in found.facets} == {
+    assert {each.key: (each.old, each.new) for each in found.changes} == {
         "tools": ("pay", "pay, refund"),
         "when": ("args.amount > 5", ""),
         "approvers": ("", "2 of team finance"),
@@ -100,7 +100,7 @@ def test_a_changed_rule_says_what_changed_in_it() -> None:
 )
 def test_every_key_of_a_rule_is_told(line: str, key: str, value: str) -> None:
     (found,) = diff_policies(rules("name: a, then: ask"), rules(f"name: a, {line}")).rules
-    assert found.facets == (FieldDifference(key, "", value),)
+    assert found.changes == (FieldDifference(key, "", value),)
 
 
 # R52
@@ -143,7 +143,7 @@ def test_a_rule_with_another_name_and_nothing_else_is_renamed() -> None:
     old = rules("name: old name, tools: [x], then: deny")
     (found,) = diff_policies(old, rules("name: new name, tools: [x], then: deny")).rules
     assert found == RuleDifference(
-        rule="new name", old_place=1, new_place=1, facets=(), moved=False, old_name="old name"
+        rule="new name", old_place=1, new_place=1, changes=(), moved=False, old_name="old name"
     )
     assert found.kind == "renamed"
     assert told(diff_policies(old, rules("name: new name, tools: [y], then: deny"))) == [

@@ -291,7 +291,7 @@ def test_places_need_a_channel_that_has_some() -> None:  # R26
     rule = "then: ask, channels: '#finance-ops', escalate: [{after: 1m, channels: [pager, '#ops']}]"
     names = KnownNames(channels=frozenset({"pager"}))
     assert load(text_of(rule), names).policy.rules
-    assert complaints(text_of(rule), replace(names, places=False)) == [
+    assert complaints(text_of(rule), replace(names, has_destinations=False)) == [
         'line 3: "#finance-ops" is a place, and no channel has places',
         'line 3: "#ops" is a place, and no channel has places',
     ]
@@ -377,8 +377,8 @@ def test_an_explanation_names_every_rule_up_to_the_one_that_decides() -> None:
         "then: deny",
     )
     loaded = load(text)
-    explanation = explain(loaded.policy, call(args={"amount": 5}), ToolSpec("pay", "write"), loaded.lines)
-    assert explanation.by == "rule 7"
+    explanation = explain(loaded.policy, call(args={"amount": 5}), ToolSpec("pay", "write"), loaded.rule_lines)
+    assert explanation.rule == "rule 7"
     false, true = "which counts as false for allow", "which counts as true for ask and deny"
     assert explanation.lines() == [
         'line 3: "rule 1" (deny): no, its tools do not include pay',
@@ -416,7 +416,7 @@ def test_an_explanation_names_every_rule_up_to_the_one_that_decides() -> None:
 )
 def test_an_explanation_says_who_decided_when_no_rule_did(text: str, effect: str, why: str) -> None:
     explanation = explain(load(text).policy, call(agent="bob"), ToolSpec("pay", effect))
-    assert explanation.why.startswith(why)
+    assert explanation.conclusion.startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_an_explanation_knows_a_person_by_their_address_as_the_rules_do() -> Non
     draft = policy("users: [ann@example.com], then: deny")
     explanation = explain(draft, call(requester="ann", aliases=("ann@example.com",)), ToolSpec("pay", "write"))
     assert [step.holds for step in explanation.steps] == [True]
-    assert (explanation.verdict.kind, explanation.by) == ("deny", explanation.steps[0].rule)
+    assert (explanation.verdict.kind, explanation.rule) == ("deny", explanation.steps[0].rule)
 
 
 # --- for any input ----------------------------------------------------------------------------------------------------

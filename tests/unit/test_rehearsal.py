@@ -60,9 +60,9 @@ def only(then: VerdictKind, **terms: Any) -> Policy:
 def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: VerdictKind, new: VerdictKind) -> None:
     report = rehearse([recorded(1), recorded(2)], only(old), only(new))
     assert (report.calls, report.first, report.last) == (2, 1_000, 2_000)
-    assert report.turns == {(old, new): 2}
-    assert report.turned == (2 if old != new else 0)
-    assert [changed.turn for changed in report.changed] == ([(old, new)] * 2 if old != new else [])
+    assert report.verdict_counts == {(old, new): 2}
+    assert report.changed_verdicts == (2 if old != new else 0)
+    assert [changed.verdict_pair for changed in report.changed] == ([(old, new)] * 2 if old != new else [])
 
 
 def test_without_calls_there_is_nothing_to_report() -> None:
@@ -88,8 +88,8 @@ def test_a_change_says_by_which_rule_and_the_gravest_comes_first() -> None:
         (VerdictChangeCause("ask", "deny", "", "no mail", loosened=False), 1),
         (VerdictChangeCause("ask", "ask", "pay asks", "two", loosened=False), 3),
     ]
-    assert report.turns == {("ask", "allow"): 1, ("ask", "deny"): 3, ("ask", "ask"): 3}
-    assert (report.turned, report.other_terms, report.loosened) == (4, 3, 1)
+    assert report.verdict_counts == {("ask", "allow"): 1, ("ask", "deny"): 3, ("ask", "ask"): 3}
+    assert (report.changed_verdicts, report.other_terms, report.loosened) == (4, 3, 1)
 
 
 # R52
@@ -142,21 +142,21 @@ def test_what_could_run_without_the_people_who_are_asked_now_is_loosened(
 )
 def test_the_same_question_on_other_terms_is_a_change(terms: dict[str, Any]) -> None:
     report = rehearse([recorded()], only("ask"), only("ask", **terms))
-    assert (report.turned, report.other_terms, len(report.changed)) == (0, 1, 1)
+    assert (report.changed_verdicts, report.other_terms, len(report.changed)) == (0, 1, 1)
 
 
 def test_a_rule_that_only_got_another_name_changes_nothing() -> None:
     report = rehearse([recorded()], Policy((rule("a", "ask"),)), Policy((rule("b", "ask"),)))
-    assert (report.turned, report.other_terms, report.changed) == (0, 0, ())
+    assert (report.changed_verdicts, report.other_terms, report.changed) == (0, 0, ())
 
 
 # R52
 def test_who_would_have_to_answer_is_counted_for_each_group() -> None:
     two_then_legal = only("ask", stages=(Stage(FINANCE, 2), Stage(LEGAL)))
     report = rehearse([recorded(1), recorded(2)], only("ask"), two_then_legal)
-    assert report.asked == {ANYBODY: (2, 0), FINANCE: (0, 4), LEGAL: (0, 2)}
-    assert rehearse([recorded()], only("allow"), only("deny")).asked == {}
-    assert rehearse([recorded()], two_then_legal, two_then_legal).asked == {FINANCE: (2, 2), LEGAL: (1, 1)}
+    assert report.answers_needed == {ANYBODY: (2, 0), FINANCE: (0, 4), LEGAL: (0, 2)}
+    assert rehearse([recorded()], only("allow"), only("deny")).answers_needed == {}
+    assert rehearse([recorded()], two_then_legal, two_then_legal).answers_needed == {FINANCE: (2, 2), LEGAL: (1, 1)}
 
 
 # R37
@@ -187,12 +187,12 @@ def test_a_rehearsal_looks_at_all_that_a_verdict_depends_on() -> None:
         effects=frozenset({"write"}),
         when=above(0),
     )
-    assert rehearse([recorded(**call)], Policy(), Policy((by_all,))).turns == {("ask", "deny"): 1}
+    assert rehearse([recorded(**call)], Policy(), Policy((by_all,))).verdict_counts == {("ask", "deny"): 1}
     switched = Policy(only("allow").rules, toggles={"boss": {"pay": True}})
-    assert rehearse([recorded(**call)], only("allow"), switched).turns == {("allow", "ask"): 1}
+    assert rehearse([recorded(**call)], only("allow"), switched).verdict_counts == {("allow", "ask"): 1}
     claimed = recorded(spec=ToolSpec("pay", "read", declared=True))
     wary = Policy(defaults=Defaults(trust_declared=False, unknown_tools="deny"))
-    assert rehearse([claimed], Policy(), wary).turns == {("allow", "deny"): 1}
+    assert rehearse([claimed], Policy(), wary).verdict_counts == {("allow", "deny"): 1}
 
 
 # --- what is kept
@@ -296,7 +296,7 @@ def test_rules_that_noted_as_often_come_by_name() -> None:
 def test_a_group_of_people_is_told_apart_from_another() -> None:
     users = People(frozenset({"ann"}))
     old, new = only("ask", stages=(Stage(FINANCE),)), only("ask", stages=(Stage(users),))
-    assert rehearse([recorded()], old, new).asked == {FINANCE: (1, 0), users: (0, 1)}
+    assert rehearse([recorded()], old, new).answers_needed == {FINANCE: (1, 0), users: (0, 1)}
 
 
 # --- how often rules decided

@@ -33,7 +33,7 @@ from tests.unit.builders import ALICE, BOB, FINANCE, NOW, approve, at, edit, in_
 
 MAIL, SLACK, PAGER = (
     ChannelCapabilities(personal=True),
-    ChannelCapabilities(has_places=True),
+    ChannelCapabilities(has_destinations=True),
     ChannelCapabilities(priorities=frozenset({"high"})),
 )
 MEANS = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
@@ -41,7 +41,7 @@ ALL = Routes(
     MEANS,
     "mail",
     priorities={"high": ("pager",)},
-    ways={"finance": ("#finance-ops",), "pay": ("slack",)},
+    channels_by_origin={"finance": ("#finance-ops",), "pay": ("slack",)},
     quiet=None,
     escalation="pager",
 )
@@ -64,7 +64,7 @@ def planned(approval: Approval, routes: Routes, known: tuple[Delivery, ...] = ()
 
 
 def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...]]:
-    return [tuple(filter(None, each.way)) for each in planned(approval, routes, **more)]
+    return [tuple(filter(None, each.target)) for each in planned(approval, routes, **more)]
 
 
 def said(found: list[Delivery]) -> tuple[Delivery, ...]:
@@ -107,12 +107,12 @@ def test_what_nothing_leads_from_goes_to_the_default() -> None:  # R26
 def test_a_place_of_the_team_stands_for_the_channels_own() -> None:
     assert ways(pending(FINANCE_ONE), ALL) == [("slack", "#finance-ops")]
     assert ways(pending(), ALL) == [("slack",)]
-    two = replace(ALL, means={**MEANS, "other": SLACK}, priorities={"medium": ("other",)})
+    two = replace(ALL, capabilities={**MEANS, "other": SLACK}, priorities={"medium": ("other",)})
     assert ways(pending(FINANCE_ONE), two) == [("other",), ("slack", "#finance-ops")]
 
 
 def test_a_place_that_no_channel_has_gives_way() -> None:
-    lost = replace(BY_MAIL, ways={"finance": ("#finance-ops",)})
+    lost = replace(BY_MAIL, channels_by_origin={"finance": ("#finance-ops",)})
     assert ways(pending(FINANCE_ONE), lost) == [("mail", "alice"), ("mail", "bob")]
     both = replace(FINANCE_ONE, channels=("mail", "#ops"))
     assert ways(pending(both), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
@@ -141,10 +141,14 @@ def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens()
     terms = Ask("two", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
     approval = pending(terms)
     first = planned(approval, BY_MAIL)
-    assert [each.way.person for each in first] == ["alice", "bob"]
+    assert [each.target.person for each in first] == ["alice", "bob"]
     voted = decide(approval, approve(approval), ALICE, at()).state
     more = planned(voted, BY_MAIL, said(first))
-    assert [(each.way.person, each.is_loud) for each in more] == [("alice", False), ("bob", False), ("carol", True)]
+    assert [(each.target.person, each.is_notifying) for each in more] == [
+        ("alice", False),
+        ("bob", False),
+        ("carol", True),
+    ]
     done = decide(voted, approve(voted), replace(BOB, name="carol", teams=frozenset({"legal"})), at()).state
     assert missing_voters(done, EVERYBODY) == ()
 
@@ -152,7 +156,7 @@ def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens()
 def test_who_is_away_is_told_by_the_one_who_stands_in() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", users("carol"))
     away = replace(PERSON["bob"], away=True)
-    stand_in = replace(PERSON["carol"], covers=(lent,))
+    stand_in = replace(PERSON["carol"], delegations_to_me=(lent,))
     assert [each.name for each in missing_voters(pending(FINANCE_ONE), (away, stand_in))] == ["carol"]
     voted = decide(pending(Ask("", (Stage(FINANCE, 2),))), approve(pending()), BOB, at()).state
     assert missing_voters(voted, (away, stand_in)) == ()
@@ -167,7 +171,7 @@ def test_of_a_quorum_only_what_is_missing_counts() -> None:  # R40
 
 def test_a_team_can_stand_in() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", People(teams=frozenset({"legal"})))
-    stand_in = replace(PERSON["carol"], covers=(lent,))
+    stand_in = replace(PERSON["carol"], delegations_to_me=(lent,))
     terms = Ask("", (Stage(users("bob")),))
     assert [each.name for each in missing_voters(pending(terms), (replace(PERSON["bob"], away=True), stand_in))] == [
         "carol"
@@ -184,10 +188,10 @@ def test_a_delegation_tells_the_delegate() -> None:  # R40
     approval = pending(FINANCE_ONE)
     first = said(planned(approval, BY_MAIL))
     passed = delegate(approval, users("carol"), ALICE, at()).state
-    fresh = [each.way.person for each in planned(passed, BY_MAIL, first) if not each.said]
+    fresh = [each.target.person for each in planned(passed, BY_MAIL, first) if not each.sent_state]
     assert fresh == ["carol"]
     reminded = replace(passed, reminded=1)
-    loud = [each.way.person for each in planned(reminded, BY_MAIL, first) if each.is_loud]
+    loud = [each.target.person for each in planned(reminded, BY_MAIL, first) if each.is_notifying]
     assert loud == ["bob", "carol"]
 
 
@@ -199,7 +203,7 @@ def test_those_whose_vote_is_void_after_an_edit_are_asked_again() -> None:
     change: PreparedEdit = prepared(voted)
     edited = decide(voted, edit(voted), BOB, at(), change).state
     assert edited.votes[0].by == "bob"
-    assert [(each.way.person, each.is_loud) for each in planned(edited, BY_MAIL, second)] == [
+    assert [(each.target.person, each.is_notifying) for each in planned(edited, BY_MAIL, second)] == [
         ("alice", True),
         ("bob", False),
     ]
@@ -209,7 +213,7 @@ def test_somebody_who_left_is_told_nothing_more() -> None:
     approval = pending(FINANCE_ONE)
     waiting = tuple(planned(approval, BY_MAIL))
     [gone] = planned(approval, BY_MAIL, waiting, people=EVERYBODY[1:])
-    assert (gone.way.person, gone.status) == ("alice", "dropped")
+    assert (gone.target.person, gone.status) == ("alice", "dropped")
     assert planned(approval, BY_MAIL, said(list(waiting)), people=EVERYBODY[1:]) == []
 
 
@@ -248,12 +252,12 @@ def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
     rungs = (EscalationStep(1, users("carol")), EscalationStep(2, People(teams=frozenset({"legal"})), ("#leads",)))
     routes = Routes({"mail": MAIL, "slack": SLACK}, "mail")
     first = planned(climbing(0, *rungs), routes)
-    assert [each.way.person for each in first] == ["alice", "bob"]
+    assert [each.target.person for each in first] == ["alice", "bob"]
     one = planned(climbing(1, *rungs), routes, said(first))
-    assert [(each.way.person, each.reason) for each in one if not each.said] == [("carol", "escalated")]
+    assert [(each.target.person, each.reason) for each in one if not each.sent_state] == [("carol", "escalated")]
     two = planned(climbing(2, *rungs), routes, said([*first, one[-1]]))
-    assert [each.way for each in two if not each.said] == [DeliveryTarget("slack", "#leads")]
-    assert [each.way.person for each in two if each.is_loud] == ["carol", ""]
+    assert [each.target for each in two if not each.sent_state] == [DeliveryTarget("slack", "#leads")]
+    assert [each.target.person for each in two if each.is_notifying] == ["carol", ""]
 
 
 def test_every_rung_that_was_climbed_counts() -> None:
@@ -268,7 +272,7 @@ def test_every_rung_that_was_climbed_counts() -> None:
 def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
     terms = Ask("", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
     voted = decide(pending(terms), approve(pending()), ALICE, at()).state
-    by_team = Routes({"slack": SLACK}, ways={"finance": ("#finance-ops",), "legal": ("#legal",)})
+    by_team = Routes({"slack": SLACK}, channels_by_origin={"finance": ("#finance-ops",), "legal": ("#legal",)})
     assert (approval_channels(pending(terms), by_team), approval_channels(voted, by_team)) == (
         ("#finance-ops",),
         ("#legal",),
@@ -277,7 +281,7 @@ def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
 
 def test_a_rung_without_channels_is_told_where_its_teams_and_escalations_are() -> None:
     leads = People(teams=frozenset({"legal"}))
-    routes = replace(ALL, ways={"legal": ("#legal",)}, escalation="slack", default="mail")
+    routes = replace(ALL, channels_by_origin={"legal": ("#legal",)}, escalation="slack", default="mail")
     found = ways(climbing(1, EscalationStep(1, leads)), routes)
     assert found == [("mail", "alice"), ("mail", "bob"), ("mail", "carol"), ("slack", "#legal")]
     assert ways(climbing(1, EscalationStep(1, leads)), BY_MAIL) == [
@@ -292,11 +296,13 @@ def test_a_rung_that_leads_where_it_was_told_already_makes_a_noise_there() -> No
     rung = EscalationStep(1, users("carol"))
     first = said(planned(climbing(0, rung), room))
     [again] = planned(climbing(1, rung), room, first)
-    assert (again.is_loud, again.way) == (True, DeliveryTarget("room"))
+    assert (again.is_notifying, again.target) == (True, DeliveryTarget("room"))
 
 
 def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> None:
-    found = ways(climbing(1, EscalationStep(1, channels=("mail",))), replace(ALL, default="slack", ways={}))
+    found = ways(
+        climbing(1, EscalationStep(1, channels=("mail",))), replace(ALL, default="slack", channels_by_origin={})
+    )
     assert found == [("slack",), ("mail", "alice"), ("mail", "bob")]
 
 
@@ -304,9 +310,9 @@ def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> N
 
 
 def test_the_escalation_channel_and_the_requester_hear_that_time_ran_out() -> None:  # R28
-    routes = replace(BY_MAIL, means={"mail": MAIL, "room": ChannelCapabilities()}, escalation="room")
+    routes = replace(BY_MAIL, capabilities={"mail": MAIL, "room": ChannelCapabilities()}, escalation="room")
     found = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
-    notices = [(each.way.channel, each.way.person) for each in found if each.reason == "expired"]
+    notices = [(each.target.channel, each.target.person) for each in found if each.reason == "expired"]
     assert notices == [("room", ""), ("mail", "rita")]
     assert {each.id for each in found if each.reason == "expired"} == {""}
     unsaid = tuple(replace(each, id=f"d{number}") for number, each in enumerate(found))
@@ -324,14 +330,14 @@ def test_who_was_not_told_while_it_waited_hears_that_time_ran_out() -> None:  # 
     routes = replace(BY_MAIL, escalation="mail")
     waiting = tuple(planned(pending(FINANCE_ONE), routes))
     assert {each.id for each in waiting} == {""}
-    found = [(each.way.person, each.reason, each.status) for each in planned(expired(), routes, waiting)]
+    found = [(each.target.person, each.reason, each.status) for each in planned(expired(), routes, waiting)]
     assert found[:3] == [("alice", "asked", "dropped"), ("bob", "asked", "dropped"), ("alice", "expired", "due")]
 
 
 def test_where_there_is_a_message_that_one_says_it() -> None:
     routes = Routes({"room": ChannelCapabilities()}, "room", escalation="room")
     [ended] = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
-    assert (ended.reason, ended.is_loud) == ("asked", False)
+    assert (ended.reason, ended.is_notifying) == ("asked", False)
 
 
 def test_no_notice_for_what_ended_otherwise_or_in_front_of_the_requester() -> None:
@@ -439,7 +445,7 @@ def test_what_would_reach_nobody_is_a_gap() -> None:  # R26
         {"pager": PAGER},
         "pager",
         priorities={"low": ("pager", "#x")},
-        ways={"finance": ("pager",), "legal": ("#legal",)},
+        channels_by_origin={"finance": ("pager",), "legal": ("#legal",)},
         quiet=None,
         escalation="#ops",
     )
@@ -461,7 +467,7 @@ def test_what_leads_to_each_channel_can_be_told() -> None:
     assert channel_origins(Routes()) == {}
 
 
-ENGINE = Routes({"mail": MAIL, "flows": ChannelCapabilities(priorities=frozenset(), wakes="restate")}, "mail")
+ENGINE = Routes({"mail": MAIL, "flows": ChannelCapabilities(priorities=frozenset(), engine="restate")}, "mail")
 
 
 def flow(status: str = "approved", run_id: str = "restate:inv_1", **more: Any) -> Approval:
@@ -477,7 +483,7 @@ def woken(approval: Approval, known: tuple[Delivery, ...] = (), routes: Routes =
 def test_a_workflow_is_woken_once_when_its_call_is_decided(status: str) -> None:
     assert woken(flow("pending")) == []
     [wake] = woken(flow(status))
-    assert (wake.way, wake.due_at, wake.is_loud) == (DeliveryTarget("flows"), NOW, False)
+    assert (wake.target, wake.due_at, wake.is_notifying) == (DeliveryTarget("flows"), NOW, False)
     assert woken(flow(status), (wake,)) == []
 
 

@@ -18,7 +18,7 @@ FULL = Ask("r", expires_in=100, ladder=LADDER, remind=(10, 20, 30))
 
 # R28
 def test_a_pending_call_is_reminded_of_escalated_and_ended_in_order() -> None:
-    assert [(due.at - NOW, due.what) for due in pending_timers(pending(FULL))] == [
+    assert [(due.at - NOW, due.action) for due in pending_timers(pending(FULL))] == [
         (10, "remind"),
         (20, "escalate"),
         (20, "remind"),
@@ -102,13 +102,13 @@ def test_nothing_happens_a_millisecond_too_early(approval: Approval, first: int)
 @pytest.mark.parametrize("window", [600_000, 86_400_000])
 def test_people_are_reminded_once_when_half_of_the_time_has_passed(window: int) -> None:
     waiting = pending(Ask(expires_in=window, remind=(HALF_TIME,)))
-    assert [(due.at - NOW, due.what) for due in pending_timers(waiting)] == [
+    assert [(due.at - NOW, due.action) for due in pending_timers(waiting)] == [
         (window // 2, "remind"),
         (window, "expire"),
     ]
     reminded = fire_next_timer(waiting, at(NOW + window // 2))
     assert [event.kind for event in reminded.events] == ["reminded"]
-    assert [due.what for due in pending_timers(reminded.state)] == ["expire"]
+    assert [due.action for due in pending_timers(reminded.state)] == ["expire"]
 
 
 # R28

@@ -136,8 +136,8 @@ def test_steps_are_counted() -> None:
 
 
 def test_a_shape_says_whether_work_is_bounded_by_size_alone() -> None:
-    assert measure_schema({"properties": {"a": {"pattern": "x"}}}) == SchemaShape(3, 1, tame=True)
-    assert measure_schema({"allOf": [{"$ref": "#"}]}).tame is False
-    assert measure_schema({"pattern": "(?=x)"}).tame is False
-    assert measure_schema({"patternProperties": {r"(.)\1": {}}}).tame is False
-    assert measure_schema(True) == SchemaShape(0, 0, tame=True)
+    assert measure_schema({"properties": {"a": {"pattern": "x"}}}) == SchemaShape(3, 1, is_linear=True)
+    assert measure_schema({"allOf": [{"$ref": "#"}]}).is_linear is False
+    assert measure_schema({"pattern": "(?=x)"}).is_linear is False
+    assert measure_schema({"patternProperties": {r"(.)\1": {}}}).is_linear is False
+    assert measure_schema(True) == SchemaShape(0, 0, is_linear=True)

@@ -42,7 +42,7 @@ def reply(*messages: PromptMessage | str, tools: tuple[PromptTool, ...] = OFFERS
 
 
 def calls(*messages: PromptMessage | str, tools: tuple[PromptTool, ...] = OFFERS) -> list[tuple[str, object]]:
-    return [(wish.tool, json.loads(wish.args)) for wish in reply(*messages, tools=tools).wishes]
+    return [(wish.tool, json.loads(wish.args)) for wish in reply(*messages, tools=tools).tool_requests]
 
 
 def words_about(tool: str, content: object) -> str:
@@ -113,7 +113,7 @@ def test_what_somebody_does_not_want_is_not_done(said: str) -> None:
 def test_it_says_once_per_thread_that_it_is_a_script() -> None:
     first = reply("list issues")
     assert first.text.startswith(LABEL)
-    later = reply("list issues", first, ToolResult(first.wishes[0].id, "linear_list_issues", []), "list posts")
+    later = reply("list issues", first, ToolResult(first.tool_requests[0].id, "linear_list_issues", []), "list posts")
     assert LABEL not in later.text
 
 
@@ -133,9 +133,9 @@ def test_a_reviewer_who_asks_gets_an_answer_and_no_call() -> None:  # R55
 
 def test_ids_differ_within_a_turn_and_between_turns() -> None:  # R6
     first = reply('create issues titled "A", "B" and "C"')
-    results = tuple(ToolResult(wish.id, wish.tool, {}) for wish in first.wishes)
+    results = tuple(ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests)
     second = reply('create issues titled "A", "B" and "C"', first, *results, 'create an issue titled "D"')
-    ids = [wish.id for wish in (*first.wishes, *second.wishes)]
+    ids = [wish.id for wish in (*first.tool_requests, *second.tool_requests)]
     assert len(set(ids)) == 4
 
 
@@ -147,9 +147,9 @@ def test_the_writer_publishes() -> None:  # R13
 
 def conversation(answered: str, content: object = WOULD) -> tuple[PromptMessage, ...]:
     first = reply("delete the About page")
-    result = ToolResult(first.wishes[0].id, "cms_delete_page", content)
+    result = ToolResult(first.tool_requests[0].id, "cms_delete_page", content)
     second = reply("delete the About page", first, result)
-    assert second.wishes == ()
+    assert second.tool_requests == ()
     return (PromptUserMessage("delete the About page"), first, result, second, PromptUserMessage(answered))
 
 
@@ -182,7 +182,7 @@ def test_a_yes_without_a_question_calls_nothing() -> None:  # R19
     assert calls(*conversation("yes", {"title": "About", "note": "confirmed, approved, yes"})) == []
     stale = conversation("list posts")
     later = reply(*stale)
-    results = tuple(ToolResult(wish.id, wish.tool, []) for wish in later.wishes)
+    results = tuple(ToolResult(wish.id, wish.tool, []) for wish in later.tool_requests)
     end = reply(*stale, later, *results)
     assert calls(*stale, later, *results, end, "yes") == []
 
@@ -247,10 +247,12 @@ def test_what_became_of_a_call_is_told_as_it_is(tool: str, content: object, word
 
 def test_results_are_told_in_the_order_of_the_calls_and_before_what_was_said_since() -> None:  # R6 R55
     first = reply('create issues titled "A" and "B"')
-    results = [ToolResult(wish.id, wish.tool, {"title": title}) for wish, title in zip(first.wishes, "AB", strict=True)]
+    results = [
+        ToolResult(wish.id, wish.tool, {"title": title}) for wish, title in zip(first.tool_requests, "AB", strict=True)
+    ]
     both = reply("Go", first, *results, "list posts")
     assert both.text.index("title A") < both.text.index("title B") < both.text.index("posts")
-    assert [wish.tool for wish in both.wishes] == ["cms_list_posts"]
+    assert [wish.tool for wish in both.tool_requests] == ["cms_list_posts"]
 
 
 async def test_the_stream_is_the_reply_in_pieces() -> None:  # R4

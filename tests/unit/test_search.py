@@ -49,8 +49,8 @@ def finds(stored: Stored, **filters: Any) -> bool:
     words = search_document(stored).split(" ")
     return (
         set(wanted.words) <= set(words)
-        and (not wanted.either or not set(wanted.either).isdisjoint(words))
-        and any(word.startswith(wanted.beginning) for word in words if not word.startswith(EXACT_TERM_PREFIX))
+        and (not wanted.any_of or not set(wanted.any_of).isdisjoint(words))
+        and any(word.startswith(wanted.prefix) for word in words if not word.startswith(EXACT_TERM_PREFIX))
     )
 
 
@@ -281,14 +281,14 @@ def test_a_single_character_is_a_whole_word() -> None:
 
 
 def test_a_beginning_never_meets_a_marked_word() -> None:
-    assert make_search_terms("default", ApprovalQuery(text="§t5d")).beginning == "t5d"
+    assert make_search_terms("default", ApprovalQuery(text="§t5d")).prefix == "t5d"
 
 
 def test_what_is_typed_twice_is_asked_once() -> None:
     assert (
         make_search_terms("w", ApprovalQuery(text="pay pay pay")).words == make_search_terms("w", ApprovalQuery()).words
     )
-    assert make_search_terms("w", ApprovalQuery(text="pay pay pay")).beginning == "pay"
+    assert make_search_terms("w", ApprovalQuery(text="pay pay pay")).prefix == "pay"
 
 
 def test_a_text_without_words_or_with_too_many_is_refused() -> None:

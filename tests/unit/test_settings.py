@@ -145,8 +145,8 @@ ENVIRON = {"OURS": "hunter2-ours", "THEIRS": "hunter2-theirs"}
 
 def test_each_workspace_has_channels_routing_and_tools_of_its_own(folder: Path) -> None:  # R60
     settings = load(folder, OWN, ENVIRON)
-    lab, bare, unknown = (settings.of(name) for name in ("lab", "bare", "unknown"))
-    assert settings.of("default") is settings
+    lab, bare, unknown = (settings.for_workspace(name) for name in ("lab", "bare", "unknown"))
+    assert settings.for_workspace("default") is settings
     assert lab.channels["chat"].settings == {"token": "hunter2-theirs"}
     assert (set(lab.channels), lab.routing.default_channel) == ({"chat", "pager"}, "pager")
     assert (lab.tools, lab.documents, set(lab.mcp_servers)) == ({"linear": {"key": "hunter2-theirs"}}, (), {"far"})
@@ -175,9 +175,9 @@ workspaces:
 
 def test_who_has_channels_and_who_has_the_inbox_only(folder: Path) -> None:  # R60
     settings = load(folder, OWN, ENVIRON)
-    assert settings.with_channels() == {"default", "lab"}
-    assert settings.without_channels(["default", "zebra"]) == ["bare", "zebra"]
-    assert load(folder, "workspaces: {lab: {}}").without_channels(["default"]) == []
+    assert settings.workspaces_with_channels() == {"default", "lab"}
+    assert settings.workspaces_without_channels(["default", "zebra"]) == ["bare", "zebra"]
+    assert load(folder, "workspaces: {lab: {}}").workspaces_without_channels(["default"]) == []
 
 
 def test_what_workspaces_have_is_shown_without_secrets(folder: Path) -> None:  # R60
@@ -340,13 +340,13 @@ policy:
     with pytest.raises(Misconfigured, match='line 11: unknown key "qourum"'):
         load_policy(found.text, compile_condition)
     loaded = load_policy(found.text.replace("qourum", "quorum"), compile_condition)
-    assert loaded.lines == {"money": 4, "more": 9}
+    assert loaded.rule_lines == {"money": 4, "more": 9}
     assert loaded.policy.rules[0].reason == "Ask ann."
 
 
 def test_the_fault_plan_is_empty_unless_a_test_sets_it(folder: Path) -> None:
-    assert (fault_plan({}), load_settings(None, {}).fault) == ("", "")
-    assert load_settings(None, {"INTERLOCK_FAULT": "kill:3"}).fault == "kill:3"
+    assert (fault_plan({}), load_settings(None, {}).fault_plan) == ("", "")
+    assert load_settings(None, {"INTERLOCK_FAULT": "kill:3"}).fault_plan == "kill:3"
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ policy: {rules: []}
     settings = load(folder, text, {"ROOM": "hunter2", "LEVEL": "hunter2"})
     shown = settings.public()
     assert "hunter2" not in json.dumps(shown)
-    assert "hunter2" not in repr(settings.shown.values())
+    assert "hunter2" not in repr(settings.masked_values.values())
     assert shown["storage"] == {"url": "postgresql://app:***@db.example/x", "retention": "forever"}
     assert shown["channels"] == {
         "slack": {"kind": "slack", "settings": {"token": "***", "room": "***"}},

@@ -34,10 +34,10 @@ QUESTION = (
 )
 DONE = (NewThreadEntry("ended", "time", {"status": "done", "reason": ""}),)
 IN = {
-    "ready": replace(FRESH, lines=1),
-    "running": replace(FRESH, lines=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
-    "waiting": replace(FRESH, lines=1, status="waiting", due_at=NOW + 20, fence=FENCE),
-    "idle": replace(FRESH, lines=1, status="idle", due_at=None, fence=FENCE),
+    "ready": replace(FRESH, entry_count=1),
+    "running": replace(FRESH, entry_count=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
+    "waiting": replace(FRESH, entry_count=1, status="waiting", due_at=NOW + 20, fence=FENCE),
+    "idle": replace(FRESH, entry_count=1, status="idle", due_at=None, fence=FENCE),
 }
 RUNNING = IN["running"]
 
@@ -61,7 +61,7 @@ MOVES: dict[str, Callable[[Thread], ThreadTransition]] = {
         replace(thread, confirmation=replace(DELETE, answer="yes")), FENCE, "7:c2", "delete_page", "a" * 64
     ),
     "park": lambda thread: threads.suspend(thread, FENCE, NOW + 99, LATER),
-    "park, woken": lambda thread: threads.suspend(replace(thread, woken=1), FENCE, NOW + 99, LATER),
+    "park, woken": lambda thread: threads.suspend(replace(thread, wake_count=1), FENCE, NOW + 99, LATER),
     "end": lambda thread: threads.end(thread, FENCE, 1, DONE, LATER),
     "end, unseen": lambda thread: threads.end(thread, FENCE, 0, DONE, LATER),
 }
@@ -134,9 +134,9 @@ def test_a_new_thread_is_due_at_once_and_nobody_has_it() -> None:
             parent_call="",
             path=("assistant",),
             status="ready",
-            lines=0,
+            entry_count=0,
             due_at=NOW,
-            woken=0,
+            wake_count=0,
             runner="",
             fence=0,
             confirmation=None,
@@ -163,7 +163,7 @@ def test_every_refusal_says_why_and_about_which_thread() -> None:
 
 
 def test_a_message_of_the_longest_kind_is_taken_and_one_more_character_is_not() -> None:
-    assert threads.add_message(IN["idle"], "ann", "x" * MAX_TEXT, at()).lines[0].body == {"text": "x" * MAX_TEXT}
+    assert threads.add_message(IN["idle"], "ann", "x" * MAX_TEXT, at()).entries[0].body == {"text": "x" * MAX_TEXT}
     with pytest.raises(InvalidRequest) as error:
         threads.add_message(IN["idle"], "ann", "x" * (MAX_TEXT + 1), at())
     assert error.value.message == "A message has 1 to 100,000 characters."
@@ -184,15 +184,17 @@ def test_one_that_has_ended_is_due_at_no_time() -> None:
 
 
 def test_another_try_is_a_line_of_its_own() -> None:
-    assert threads.retry(IN["idle"], "ann", LATER).lines == (NewThreadEntry("retried", "ann", {}),)
+    assert threads.retry(IN["idle"], "ann", LATER).entries == (NewThreadEntry("retried", "ann", {}),)
 
 
 def test_a_thread_begins_with_what_was_said() -> None:
     move = open_thread("thread-1", HERE, "  Delete \n the About page ", at())
     thread = move.thread
     assert thread.status in TRANSITIONS[""]
-    assert (thread.title, thread.due_at, thread.lines, thread.fence) == ("Delete the About page", NOW, 0, 0)
-    assert move.lines == (NewThreadEntry("said", "ann", {"text": "  Delete \n the About page ", "agent": "assistant"}),)
+    assert (thread.title, thread.due_at, thread.entry_count, thread.fence) == ("Delete the About page", NOW, 0, 0)
+    assert move.entries == (
+        NewThreadEntry("said", "ann", {"text": "  Delete \n the About page ", "agent": "assistant"}),
+    )
 
 
 # R13
@@ -200,7 +202,7 @@ def test_a_sub_agents_thread_begins_with_what_the_agent_above_it_said() -> None:
     below = ThreadOrigin("default", "writer", "ann", ("assistant", "writer"), "thread-1", "c1")
     move = open_thread("thread-2", below, "Publish it", at())
     assert (move.thread.parent, move.thread.parent_call, move.thread.person) == ("thread-1", "c1", "ann")
-    assert move.lines[0].actor == "agent:assistant"
+    assert move.entries[0].actor == "agent:assistant"
 
 
 @pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_TEXT + 1), "a\x00b", "\ud800"])
@@ -213,20 +215,20 @@ def test_a_message_that_cannot_be_kept_is_refused(text: str) -> None:
 
 def test_what_is_said_while_it_runs_leaves_it_to_its_holder_and_wakes_it() -> None:
     said = threads.add_message(RUNNING, "ann", "Wait", LATER).thread
-    assert (said.runner, said.fence, said.due_at, said.woken) == ("mine", FENCE, NOW + LEASE, 1)
+    assert (said.runner, said.fence, said.due_at, said.wake_count) == ("mine", FENCE, NOW + LEASE, 1)
 
 
 def test_what_is_said_to_one_that_rests_makes_it_due_at_once() -> None:
     for status in ("waiting", "idle"):
         said = threads.add_message(IN[status], "ann", "Hi", LATER).thread
-        assert (said.due_at, said.woken, said.updated_at) == (NOW + 5, 1, NOW + 5)
+        assert (said.due_at, said.wake_count, said.updated_at) == (NOW + 5, 1, NOW + 5)
 
 
 # R3
 def test_stop_takes_a_running_thread_from_its_holder() -> None:
     move = threads.stop(RUNNING, "ann", LATER)
     assert (move.thread.runner, move.thread.fence, move.thread.due_at) == ("", FENCE + 1, NOW + 5)
-    assert move.lines == (NewThreadEntry("stopped", "ann", {}),)
+    assert move.entries == (NewThreadEntry("stopped", "ann", {}),)
     with pytest.raises(LeaseLost):
         threads.append(move.thread, FENCE, (), LATER)
 
@@ -236,14 +238,14 @@ def test_stopping_one_that_rests_changes_nothing() -> None:
 
 
 def test_whoever_claims_it_holds_it_with_a_new_fence_and_a_lease() -> None:
-    move = claim(replace(IN["ready"], woken=2))
+    move = claim(replace(IN["ready"], wake_count=2))
     taken = move.thread
-    assert (taken.runner, taken.fence, taken.due_at, taken.woken) == ("other", 1, NOW + 5 + LEASE, 0)
-    assert move.lines == ()
+    assert (taken.runner, taken.fence, taken.due_at, taken.wake_count) == ("other", 1, NOW + 5 + LEASE, 0)
+    assert move.entries == ()
 
 
 def test_taking_over_from_one_that_is_gone_is_said() -> None:
-    assert claim(RUNNING, NOW + LEASE).lines == (NewThreadEntry("resumed", "other", {}),)
+    assert claim(RUNNING, NOW + LEASE).entries == (NewThreadEntry("resumed", "other", {}),)
     assert claim(RUNNING, dead=True).thread.fence == FENCE + 1
 
 
@@ -262,24 +264,24 @@ def test_parking_keeps_the_time_at_which_to_look_again() -> None:
 
 # R3
 def test_what_happened_between_the_look_and_the_parking_is_not_missed() -> None:
-    woken = threads.suspend(replace(RUNNING, woken=1), FENCE, None, LATER).thread
+    woken = threads.suspend(replace(RUNNING, wake_count=1), FENCE, None, LATER).thread
     assert (woken.status, woken.due_at) == ("ready", NOW + 5)
 
 
 def test_an_end_with_something_unseen_is_no_end() -> None:
-    move = threads.end(replace(RUNNING, lines=2), FENCE, 1, DONE, LATER)
-    assert (move.thread.status, move.thread.due_at, move.lines, move.wakes) == ("ready", NOW + 5, (), ())
+    move = threads.end(replace(RUNNING, entry_count=2), FENCE, 1, DONE, LATER)
+    assert (move.thread.status, move.thread.due_at, move.entries, move.wake_threads) == ("ready", NOW + 5, (), ())
 
 
 # R13
 def test_the_end_of_a_sub_agent_wakes_the_thread_above() -> None:
-    assert threads.end(replace(RUNNING, parent="thread-0"), FENCE, 1, DONE, LATER).wakes == ("thread-0",)
-    assert threads.end(RUNNING, FENCE, 1, DONE, LATER).wakes == ()
+    assert threads.end(replace(RUNNING, parent="thread-0"), FENCE, 1, DONE, LATER).wake_threads == ("thread-0",)
+    assert threads.end(RUNNING, FENCE, 1, DONE, LATER).wake_threads == ()
 
 
 def test_renewing_moves_the_lease_and_writes_no_line() -> None:
     move = threads.renew(RUNNING, FENCE, LEASE, LATER)
-    assert (move.thread.due_at, move.lines) == (NOW + 5 + LEASE, ())
+    assert (move.thread.due_at, move.entries) == (NOW + 5 + LEASE, ())
 
 
 # Confirmations
@@ -301,7 +303,7 @@ def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answ
     move = said(asked(), text)
     confirmation = move.thread.confirmation
     assert (confirmation and confirmation.answer) == kept
-    confirmed, message = move.lines
+    confirmed, message = move.entries
     body = {"tool": "delete_page", "args_sha256": "a" * 64, "answer": answer}
     assert confirmed == NewThreadEntry("confirmed", "ann", body)
     assert (message.kind, message.body) == ("said", {"text": text})
@@ -311,7 +313,7 @@ def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answ
 def test_the_yes_of_another_person_closes_it() -> None:
     move = said(asked(), "yes", "bob")
     assert move.thread.confirmation is None
-    assert move.lines[0].body["answer"] == "closed"
+    assert move.entries[0].body["answer"] == "closed"
 
 
 # R19
@@ -319,7 +321,7 @@ def test_the_yes_of_another_person_closes_it() -> None:
 def test_a_yes_before_the_question_was_told_to_its_end_is_no_answer_to_it(status: str) -> None:
     move = said(asked(status), "yes")
     assert move.thread.confirmation is None
-    assert move.lines[0].body["answer"] == "closed"
+    assert move.entries[0].body["answer"] == "closed"
 
 
 # R19
@@ -327,13 +329,13 @@ def test_a_yes_that_was_not_used_is_over_with_the_next_message() -> None:
     given = said(asked(), "yes").thread
     move = said(replace(given, status="idle"), "yes")
     assert move.thread.confirmation is None
-    assert [line.kind for line in move.lines] == ["said"]
+    assert [line.kind for line in move.entries] == ["said"]
 
 
 # R19
 def test_a_yes_without_a_question_is_a_message_like_any_other() -> None:
     move = said(IN["idle"], "yes")
-    assert (move.thread.confirmation, [line.kind for line in move.lines], move.content) == (None, ["said"], None)
+    assert (move.thread.confirmation, [line.kind for line in move.entries], move.content) == (None, ["said"], None)
 
 
 # R19
@@ -341,8 +343,8 @@ def test_a_new_question_replaces_the_old_one() -> None:
     other = replace(DELETE, call="c9", args_sha256="b" * 64)
     move = threads.request_confirmation(replace(RUNNING, confirmation=DELETE), FENCE, other, QUESTION, LATER)
     assert move.thread.confirmation == other
-    assert [line.kind for line in move.lines] == ["confirming", "resulted"]
-    assert move.lines[0].body == {"call": "c9", "tool": "delete_page", "args_sha256": "b" * 64}
+    assert [line.kind for line in move.entries] == ["confirming", "resulted"]
+    assert move.entries[0].body == {"call": "c9", "tool": "delete_page", "args_sha256": "b" * 64}
 
 
 YES = replace(RUNNING, confirmation=replace(DELETE, answer="yes"))
@@ -444,7 +446,7 @@ def test_a_message_that_answers_nothing_is_not_in_the_ledger() -> None:
 def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> None:
     move = threads.erase(replace(IN["idle"], confirmation=DELETE), "ada", LATER)
     assert (move.thread.title, move.thread.confirmation, move.thread.person) == ("", None, "ann")
-    assert move.lines == (NewThreadEntry("erased", "ada", {}),)
+    assert move.entries == (NewThreadEntry("erased", "ada", {}),)
     assert move.thread.updated_at == LATER.now
 
 

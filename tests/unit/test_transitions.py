@@ -328,7 +328,7 @@ class Life(RuleBasedStateMachine):
             self.check_start(old, new, moment)
 
     def check_approval(self, new: Approval, change: Change[Approval], moment: Moment) -> None:
-        assert not moment.behind
+        assert not moment.is_clock_behind
         by_time = change.events[-1].data.get("by") == "expiry"
         if by_time:
             assert (new.terms.on_expiry, new.alarms) == ("approve", ())
@@ -343,7 +343,7 @@ class Life(RuleBasedStateMachine):
 
     def check_start(self, old: Approval, new: Approval, moment: Moment) -> None:
         assert self.row is not None
-        assert not moment.behind
+        assert not moment.is_clock_behind
         assert self.approved is not None, "never running without approved"
         assert (new.binding, digest(self.row.payload.args or b"")) == self.approved, "what starts is what was approved"
         assert self.fences == list(range(1, new.fence)), "one start for each fence"
@@ -484,8 +484,8 @@ class Life(RuleBasedStateMachine):
         verifier = Verifier("default", self.head)
         verifier.feed(self.entries)
         verifier.finish(self.head)
-        assert verifier.faults == []
-        told = verifier.laws.standing("id")
+        assert verifier.violations == []
+        told = verifier.invariants.state("id")
         assert told is not None
         approval = self.row.approval
         assert (told.status, told.fence, told.binding) == (approval.status, approval.fence, approval.binding)

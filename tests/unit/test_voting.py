@@ -260,7 +260,7 @@ def test_a_delegate_of_several_people_takes_a_seat_that_is_free() -> None:
 
 # R40
 def test_a_stand_in_votes_in_the_seat_of_somebody_who_is_away() -> None:
-    waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, covers=(away(ALICE, users("dave")),))
+    waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, delegations_to_me=(away(ALICE, users("dave")),))
     assert effective_voter(waiting, DAVE, 0) is None
     change = decide(waiting, approve(waiting), stand_in, at())
     assert by_stage(change.state) == [("dave", "alice", 0)]
@@ -269,11 +269,11 @@ def test_a_stand_in_votes_in_the_seat_of_somebody_who_is_away() -> None:
 
 # R40, R48
 def test_a_stand_in_for_two_has_one_vote() -> None:
-    both = replace(DAVE, covers=(away(ALICE, users("dave")), away(BOB, users("dave"))))
+    both = replace(DAVE, delegations_to_me=(away(ALICE, users("dave")), away(BOB, users("dave"))))
     once = voted(pending(TWO_OF_FINANCE), both)
     again = decide(once, approve(once), both, at())
     assert (again.state, again.events) == (once, ())
-    own = replace(ALICE, covers=(away(BOB, users("alice")),))
+    own = replace(ALICE, delegations_to_me=(away(BOB, users("alice")),))
     assert by_stage(voted(pending(TWO_OF_FINANCE), own, own)) == [("alice", "alice", 0)]
 
 
@@ -285,15 +285,15 @@ def test_a_stand_in_for_two_has_one_vote() -> None:
 def test_a_stand_in_takes_no_seat_that_is_excluded(exclude: str, requester: str, editors: tuple[str, ...]) -> None:
     waiting = pending(replace(TWO_OF_FINANCE, exclude=frozenset({exclude})), requester=requester)
     waiting = replace(waiting, editors=editors)
-    assert effective_voter(waiting, replace(DAVE, covers=(away(ALICE, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away(ALICE, users("dave")),)), 0) is None
 
 
 # R40, R48
 def test_nobody_stands_in_who_was_not_named_or_may_not_decide() -> None:
     waiting, covered = pending(TWO_OF_FINANCE), (away(ALICE, users("dave", "vic")),)
-    assert effective_voter(waiting, replace(CAROL, covers=covered), 0) is None
-    assert effective_voter(waiting, replace(VIEWER, covers=covered), 0) is None
-    assert effective_voter(waiting, replace(DAVE, covers=(away(CAROL, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(CAROL, delegations_to_me=covered), 0) is None
+    assert effective_voter(waiting, replace(VIEWER, delegations_to_me=covered), 0) is None
+    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away(CAROL, users("dave")),)), 0) is None
 
 
 # R40

@@ -191,14 +191,16 @@ async def test_channels_of_any_workspace_are_right_or_nothing_starts(tmp_path: P
 
 def test_a_workspace_reaches_people_through_its_own_channels(tmp_path: Path) -> None:  # R60
     made = reach(tmp_path, TWO)
-    assert {name: set(made.of(name).channels) for name in ("default", "lab", "bare", "zebra")} == {
+    assert {name: set(made.for_workspace(name).channels) for name in ("default", "lab", "bare", "zebra")} == {
         "default": {"pager"},
         "lab": {"hook"},
         "bare": set(),
         "zebra": set(),
     }
-    assert (made.routes.escalation, made.of("lab").routes.escalation) == ("pager", "")
-    assert made.of("lab").of("default").channels == {}, "nobody comes from one workspace to another"
+    assert (made.routes.escalation, made.for_workspace("lab").routes.escalation) == ("pager", "")
+    assert made.for_workspace("lab").for_workspace("default").channels == {}, (
+        "nobody comes from one workspace to another"
+    )
 
 
 def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_path: Path) -> None:  # R60
@@ -206,18 +208,18 @@ def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_pat
     able = [("default", "mail"), ("lab", "post")]
     for workspace, channel in (*able, ("default", "post"), ("lab", "mail"), ("zebra", "mail")):
         delivery = make_test_delivery(workspace, "one", DeliveryTarget(channel, "", "ada"), "ada", 0)
-        assert (made.proving(delivery) is not None) == ((workspace, channel) in able)
+        assert (made.find_code_channel(delivery) is not None) == ((workspace, channel) in able)
 
 
 def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
     assert policy_load_options(TWO, "lab").channels == {"dashboard", "hook"}
-    assert (policy_load_options(TWO, "zebra").channels, policy_load_options(TWO, "zebra").places) == (
+    assert (policy_load_options(TWO, "zebra").channels, policy_load_options(TWO, "zebra").has_destinations) == (
         {"dashboard"},
         False,
     )
 
 
 def test_a_policy_knows_the_channels_once_there_are_some() -> None:
-    assert (policy_load_options(Settings()).channels, policy_load_options(Settings()).places) == (None, True)
+    assert (policy_load_options(Settings()).channels, policy_load_options(Settings()).has_destinations) == (None, True)
     assert policy_load_options(ROUTED).channels == {"dashboard", "chat", "pager", "spare"}
-    assert (policy_load_options(ROUTED).places, policy_load_options(NOBODY).places) == (True, False)
+    assert (policy_load_options(ROUTED).has_destinations, policy_load_options(NOBODY).has_destinations) == (True, False)

@@ -66,14 +66,14 @@ class Accounts:
     def __init__(self, store: AccountStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._found = PrincipalCache(clock)
-        self._names = AttemptLimiter(MAX_FAILURES_PER_NAME)
-        self._addresses = AttemptLimiter(MAX_FAILURES_PER_ADDRESS)
-        self._codes = AttemptLimiter(passwords.MAX_CODES_PER_ADDRESS, passwords.CODE_LIFETIME)
-        self._all_codes = AttemptLimiter(passwords.MAX_CODES_PER_PERSON, passwords.CODE_LIFETIME)
-        self._noted = AttemptLimiter(1, 1_000)
-        self._used = AttemptLimiter(1, KEY_USE_INTERVAL)
-        self._hashing = HashingPool()
+        self._cache = PrincipalCache(clock)
+        self._name_limiter = AttemptLimiter(MAX_FAILURES_PER_NAME)
+        self._address_limiter = AttemptLimiter(MAX_FAILURES_PER_ADDRESS)
+        self._code_limiter = AttemptLimiter(passwords.MAX_CODES_PER_ADDRESS, passwords.CODE_LIFETIME)
+        self._person_code_limiter = AttemptLimiter(passwords.MAX_CODES_PER_PERSON, passwords.CODE_LIFETIME)
+        self._failure_note_limiter = AttemptLimiter(1, 1_000)
+        self._key_use_limiter = AttemptLimiter(1, KEY_USE_INTERVAL)
+        self._hashing_pool = HashingPool()
         self._trace: Trace = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -87,16 +87,16 @@ class Accounts:
         author: str,
         user: str = "",
         bindings: KeyBindings = KeyBindings(),  # noqa: B008  frozen
-        lasts: int | None = None,
+        lifetime: int | None = None,
         until: int | None = None,
     ) -> tuple[ApiKey, str]:
         """The key itself is given once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace=workspace, name=name, role=role, author=author, user=user, bindings=bindings)
         adds = bool(user) or role != AGENT
-        kept = digest(secret)
+        hashed = digest(secret)
         made = await self._change(
-            workspace, lambda book: keys.add(book, key, lasts, kept, adds_person=adds, until=until)
+            workspace, lambda tx: keys.add(tx, key, lifetime, hashed, adds_person=adds, until=until)
         )
         return made, secret
 
@@ -106,16 +106,16 @@ class Accounts:
         key_id: str,
         author: str,
         overlap: int = 24 * HOUR,
-        lasts: int | None = None,
+        lifetime: int | None = None,
         until: int | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key in place of another, which ends after the overlap."""
         new_id, secret = _new_key()
         new = ApiKey(new_id, workspace=workspace, name="", role="", person="", created_by=author, created_at=0)
-        kept = digest(secret)
+        hashed = digest(secret)
         made = await self._change(
             workspace,
-            lambda book: keys.rotate(book, key_id, new, overlap=overlap, lasts=lasts, digest=kept, until=until),
+            lambda tx: keys.rotate(tx, key_id, new, overlap=overlap, lifetime=lifetime, digest=hashed, until=until),
         )
         return made, secret
 
@@ -123,26 +123,30 @@ class Accounts:
         return await self._store.keys(workspace)
 
     async def revoke_key(self, workspace: str, key_id: str, author: str) -> ApiKey:
-        return await self._change(workspace, lambda book: keys.revoke(book, key_id, author))
+        return await self._change(workspace, lambda tx: keys.revoke(tx, key_id, author))
 
-    async def by_key(self, secret: str) -> Principal:
+    async def authenticate_key(self, secret: str) -> Principal:
         hashed = digest(secret)
-        return self._found.get(hashed) or await self._found.look(hashed, lambda: self._look_for_key(secret, hashed))
+        return self._cache.get(hashed) or await self._cache.get_or_load(
+            hashed, lambda: self._load_by_key(secret, hashed)
+        )
 
     @property
-    def remembered(self) -> int:
-        return len(self._found)
+    def cache_size(self) -> int:
+        return len(self._cache)
 
-    async def _look_for_key(self, secret: str, hashed: str) -> CacheablePrincipal:
+    async def _load_by_key(self, secret: str, hashed: str) -> CacheablePrincipal:
         shape = _KEY.fullmatch(secret)
         found = await self._store.key(shape[1]) if shape else None
         if found is None or not hmac.compare_digest(found[1], hashed):
             raise invalid_key_error()
         (key, _, person), now = found, self._clock()
         principal = key_principal(key, person, now)
-        if (key.used_at is None or now - key.used_at >= KEY_USE_INTERVAL) and not self._used.wait(key.id, now):
-            self._used.begin(key.id, now)
-            self._later(self._store.touch_key(key.workspace, key.id, now))
+        if (key.used_at is None or now - key.used_at >= KEY_USE_INTERVAL) and not self._key_use_limiter.retry_after(
+            key.id, now
+        ):
+            self._key_use_limiter.record_attempt(key.id, now)
+            self._run_in_background(self._store.touch_key(key.workspace, key.id, now))
         return principal, now + CACHE_TTL if key.expires_at is None else min(now + CACHE_TTL, key.expires_at)
 
     # People
@@ -157,7 +161,7 @@ class Accounts:
         """Somebody who was removed comes back with nothing but the name."""
         _check_person(name, role, teams, email)
         user = User(name, role, teams=teams, email=email)
-        return await self._change(workspace, lambda book: members.add_user(book, user, author))
+        return await self._change(workspace, lambda tx: members.add_user(tx, user, author))
 
     async def change_user(
         self,
@@ -168,29 +172,29 @@ class Accounts:
         role: str | None = None,
         teams: frozenset[str] | None = None,
         email: str | None = None,
-        seen: User | None = None,
+        expected: User | None = None,
     ) -> UserChange:
         """None leaves it as it is. Who was `seen` has to be the same still."""
         given = (("role", role), ("teams", teams), ("email", email))
         changes = {what: value for what, value in given if value is not None}
         _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")
-        return await self._change(workspace, lambda book: members.change_user(book, name, changes, author, seen))
+        return await self._change(workspace, lambda tx: members.change_user(tx, name, changes, author, expected))
 
-    async def remove_user(self, workspace: str, name: str, author: str, seen: User | None = None) -> UserChange:
+    async def remove_user(self, workspace: str, name: str, author: str, expected: User | None = None) -> UserChange:
         """Ends all that they came in by and all that stands for them, in one transaction."""
-        return await self._change(workspace, lambda book: members.remove_user(book, name, author, seen))
+        return await self._change(workspace, lambda tx: members.remove_user(tx, name, author, expected))
 
-    async def preview(
+    async def preview_change(
         self, workspace: str, name: str, role: str | None = None, teams: frozenset[str] | None = None
     ) -> RemovalEffects:
         """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
         changes = {what: value for what, value in (("role", role), ("teams", teams)) if value is not None} or None
-        return await self._store.change(workspace, lambda book: members.preview(book, name, changes))
+        return await self._store.change(workspace, lambda tx: members.preview(tx, name, changes))
 
     async def set_away(self, workspace: str, name: str, until: int | None, to: People | None, author: str) -> User:
         if to is not None:
             check_names([*to.users, *to.teams])
-        return await self._change(workspace, lambda book: members.set_away(book, name, until, to, author))
+        return await self._change(workspace, lambda tx: members.set_away(tx, name, until, to, author))
 
     async def needs_first_admin(self, workspace: str) -> bool:
         return not members.admins(await self._store.users(workspace))
@@ -209,39 +213,42 @@ class Accounts:
     async def set_password(self, workspace: str, name: str, password: str, author: str, token: str = "") -> None:
         """Ends their sessions, but for the one whose token is given."""
         check_password(password)
-        hashed, spared = await self._hashing(hash_password, password), digest(token)
-        await self._change(workspace, lambda book: members.set_password(book, name, hashed, author, spared))
+        hashed, kept_session = await self._hashing_pool(hash_password, password), digest(token)
+        await self._change(workspace, lambda tx: members.set_password(tx, name, hashed, author, kept_session))
 
     async def change_password(
         self, workspace: str, name: str, old: str, new: str, address: str = "", token: str = ""
     ) -> None:
         """One's own, which has to be known: whoever finds a screen unlocked must not be able to stay."""
         check_password(new)
-        await self._prove(workspace, name, old, address)
+        await self._verify_password(workspace, name, old, address)
         await self.set_password(workspace, name, new, name, token)
 
     async def sign_in(self, workspace: str, name: str, password: str, address: str = "") -> tuple[Principal, str]:
         """The token of a new session. Wrong names and wrong passwords are told alike, and take the same time."""
-        known = await self._prove(workspace, name, password, address)
-        return await self._begin(workspace, lambda book, new: members.sign_in(book, name, known, new))
+        known = await self._verify_password(workspace, name, password, address)
+        return await self._start_session(workspace, lambda tx, new: members.sign_in(tx, name, known, new))
 
-    async def _prove(self, workspace: str, name: str, password: str, address: str) -> str:
+    async def _verify_password(self, workspace: str, name: str, password: str, address: str) -> str:
         """What argon2 made of the password, if it is the right one."""
-        who, where, now = digest(f"{workspace}\n{name}"), client_network(address), self._clock()
-        wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
+        account, network, now = digest(f"{workspace}\n{name}"), client_network(address), self._clock()
+        wait = max(
+            self._name_limiter.retry_after(account, now),
+            self._address_limiter.retry_after(network, now) if network else 0,
+        )
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
-        self._names.begin(who, now)
-        self._addresses.begin(where, now)
+        self._name_limiter.record_attempt(account, now)
+        self._address_limiter.record_attempt(network, now)
         known = await self._store.password(workspace, name) if is_name(name) and is_name(workspace) else ""
-        if not await self._hashing(verify_password, password, known):
-            self._later(self._note_failure(workspace, name, where))
+        if not await self._hashing_pool(verify_password, password, known):
+            self._run_in_background(self._record_failure(workspace, name, network))
             raise _wrong_password_error()
-        self._names.succeeded(who)
-        self._addresses.succeeded(where)
+        self._name_limiter.forgive(account)
+        self._address_limiter.forgive(network)
         return known
 
-    async def with_subject(
+    async def sign_in_by_subject(
         self, workspace: str, subject: str, email: str, name: str, role: str = "", teams: frozenset[str] = NO_TEAMS
     ) -> tuple[Principal, str]:
         """A person whom the OpenID provider vouches for: `subject` is its address and theirs there.
@@ -253,13 +260,15 @@ class Accounts:
             raise InvalidRequest("The provider did not say who this is.")
         _check_person(name, role or ADMIN, teams, email)
         user = User(name, role, teams=teams, email=email)
-        return await self._begin(workspace, lambda book, new: members.sign_in_by_subject(book, subject, user, new))
+        return await self._start_session(workspace, lambda tx, new: members.sign_in_by_subject(tx, subject, user, new))
 
-    async def by_session(self, token: str) -> Principal:
+    async def authenticate_session(self, token: str) -> Principal:
         hashed = digest(token)
-        return self._found.get(hashed) or await self._found.look(hashed, lambda: self._look_for_session(token, hashed))
+        return self._cache.get(hashed) or await self._cache.get_or_load(
+            hashed, lambda: self._load_by_session(token, hashed)
+        )
 
-    async def _look_for_session(self, token: str, hashed: str) -> CacheablePrincipal:
+    async def _load_by_session(self, token: str, hashed: str) -> CacheablePrincipal:
         found = await self._store.session(hashed) if _TOKEN.fullmatch(token) else None
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
@@ -271,11 +280,11 @@ class Accounts:
         """Changes nothing if nobody is signed in with this token."""
         found = await self._store.session(digest(token)) if _TOKEN.fullmatch(token) else None
         if found is not None:
-            await self._change(found[0].workspace, lambda book: members.sign_out(book, digest(token)))
+            await self._change(found[0].workspace, lambda tx: members.sign_out(tx, digest(token)))
 
     async def sign_out_everywhere(self, workspace: str, name: str, author: str) -> tuple[int, int]:
         """How many sessions and keys were ended."""
-        return await self._change(workspace, lambda book: members.sign_out_everywhere(book, name, author))
+        return await self._change(workspace, lambda tx: members.sign_out_everywhere(tx, name, author))
 
     # One-time links
 
@@ -286,7 +295,7 @@ class Accounts:
         user: str = "",
         role: str = "",
         teams: frozenset[str] = NO_TEAMS,
-        lasts: int = HOUR,
+        lifetime: int = HOUR,
     ) -> str:
         """The token. A `user` who is there signs in with it; without one, or not there yet, `role` is needed.
 
@@ -297,10 +306,10 @@ class Accounts:
             raise InvalidRequest("Say for whom the link is: a person, or a role.")
         token = secrets.token_urlsafe(32)
         link = OneTimeLink(workspace=workspace, person=user, role=role, teams=teams, created_by=author, expires_at=0)
-        await self._change(workspace, lambda book: members.add_link(book, link, lasts, digest(token)))
+        await self._change(workspace, lambda tx: members.add_link(tx, link, lifetime, digest(token)))
         return token
 
-    async def link(self, token: str) -> OneTimeLink:
+    async def inspect_link(self, token: str) -> OneTimeLink:
         """Looks, and spends nothing."""
         link = await self._store.link(digest(token)) if _TOKEN.fullmatch(token) else None
         if link is None or link.expires_at <= self._clock():
@@ -309,42 +318,42 @@ class Accounts:
 
     async def use_link(self, token: str, name: str = "", password: str = "") -> tuple[Principal, str]:
         """Spends it. Whoever is new needs a name, unless the link has one, and a password."""
-        link = await self.link(token)
+        link = await self.inspect_link(token)
         hashed = ""
         if password:
             check_password(password)
-            hashed = await self._hashing(hash_password, password)
+            hashed = await self._hashing_pool(hash_password, password)
         spent = digest(token)
-        return await self._begin(link.workspace, lambda book, new: members.use_link(book, spent, name, hashed, new))
+        return await self._start_session(link.workspace, lambda tx, new: members.use_link(tx, spent, name, hashed, new))
 
     # Codes that are sent to an address
 
     async def add_code(self, workspace: str, person: str, code: passwords.SignInCode, address: str = "") -> bool:
         """False if this person was sent enough of them for now, or is not there."""
-        who, now = digest(f"{workspace}\n{person}"), self._clock()
-        here = f"{who}\n{client_network(address)}"
-        if self._codes.wait(here, now) or self._all_codes.wait(who, now):
+        account, now = digest(f"{workspace}\n{person}"), self._clock()
+        account_network = f"{account}\n{client_network(address)}"
+        if self._code_limiter.retry_after(account_network, now) or self._person_code_limiter.retry_after(account, now):
             return False
-        self._codes.begin(here, now)
-        self._all_codes.begin(who, now)
-        return await self._change(workspace, lambda book: passwords.add(book, person, code, digest))
+        self._code_limiter.record_attempt(account_network, now)
+        self._person_code_limiter.record_attempt(account, now)
+        return await self._change(workspace, lambda tx: passwords.add(tx, person, code, digest))
 
     async def use_code(
         self, workspace: str, person: str, code: passwords.SignInCode, address: str = ""
     ) -> tuple[Principal, str]:
         """Spends the code, or a try. What is wrong with it is not told."""
-        where, now = client_network(address), self._clock()
-        wait = self._addresses.wait(where, now) if where else 0
+        network, now = client_network(address), self._clock()
+        wait = self._address_limiter.retry_after(network, now) if network else 0
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
-        self._addresses.begin(where, now)
+        self._address_limiter.record_attempt(network, now)
         token = secrets.token_urlsafe(32)
         new = members.NewSession(digest(token), passwords.SESSION_LIFETIME)
-        user = await self._change(workspace, lambda book: passwords.use(book, person, code, digest, new))
+        user = await self._change(workspace, lambda tx: passwords.use(tx, person, code, digest, new))
         if user is None:
-            self._later(self._note_failure(workspace, person, where))
+            self._run_in_background(self._record_failure(workspace, person, network))
             raise passwords.invalid_code_error()
-        self._addresses.succeeded(where)
+        self._address_limiter.forgive(network)
         return session_principal(user, workspace, new.digest, self._clock()), token
 
     # Time
@@ -352,22 +361,22 @@ class Accounts:
     async def sweep(self) -> int:
         """Deletes some of what has ended: sessions, links, old answers. Gives how many rows; more may be left."""
         now = self._clock()
-        return await self._store.tidy(now, now - IDEMPOTENCY_RETENTION, CLEANUP_BATCH)
+        return await self._store.delete_expired(now, now - IDEMPOTENCY_RETENTION, CLEANUP_BATCH)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Waits for what is written aside: when a key was used, and which sign-ins failed."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
-    async def _begin(
+    async def _start_session(
         self, workspace: str, step: Callable[[AccountTransaction, members.NewSession], User]
     ) -> tuple[Principal, str]:
         token = secrets.token_urlsafe(32)
         new = members.NewSession(digest(token), SESSION_LIFETIME)
-        user = await self._change(workspace, lambda book: step(book, new))
+        user = await self._change(workspace, lambda tx: step(tx, new))
         return session_principal(user, workspace, new.digest, self._clock()), token
 
-    def traced(self, trace: Trace) -> Accounts:
+    def with_trace(self, trace: Trace) -> Accounts:
         """The same, for an author who came so: what they change says it."""
         other = copy(self)
         other._trace = trace
@@ -377,20 +386,20 @@ class Accounts:
         try:
             return await self._store.change(workspace, step, self._trace)
         finally:
-            self._found.clear()
+            self._cache.clear()
 
-    async def _note_failure(self, workspace: str, name: str, where: str) -> None:
+    async def _record_failure(self, workspace: str, name: str, network: str) -> None:
         """Names that are not there share one note a second: nobody can fill the ledger with made-up ones."""
         users, now = await self._store.users(workspace) if is_name(workspace) else (), self._clock()
-        there = name if any(user.name == name for user in users) else ""
-        slot = f"{workspace}\n{there}"
-        if users and not self._noted.wait(slot, now):
-            self._noted.begin(slot, now)
-            content = {"name": name if is_name(name) else "", "address": where}
+        known_name = name if any(user.name == name for user in users) else ""
+        slot = f"{workspace}\n{known_name}"
+        if users and not self._failure_note_limiter.retry_after(slot, now):
+            self._failure_note_limiter.record_attempt(slot, now)
+            content = {"name": name if is_name(name) else "", "address": network}
             event = Event("sign_in_failed", SYSTEM_ACTOR, {}, "", content)
-            await self._store.change(workspace, lambda book: book.tell(event))
+            await self._store.change(workspace, lambda tx: tx.append_event(event))
 
-    def _later(self, work: Coroutine[object, object, None]) -> None:
+    def _run_in_background(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(_ignore_errors(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -435,41 +444,41 @@ class PrincipalCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._changes = 0
-        self._kept: dict[str, tuple[Principal, int, int]] = {}
-        self._looks: dict[tuple[str, int], asyncio.Task[Principal]] = {}
+        self._generation = 0
+        self._entries: dict[str, tuple[Principal, int, int]] = {}
+        self._loading: dict[tuple[str, int], asyncio.Task[Principal]] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def get(self, digest: str) -> Principal | None:
-        kept = self._kept.get(digest)
+        kept = self._entries.get(digest)
         return kept[0] if kept is not None and kept[1] <= self._clock() < kept[2] else None
 
     def clear(self) -> None:
-        self._changes += 1
-        self._kept.clear()
+        self._generation += 1
+        self._entries.clear()
 
-    async def look(self, digest: str, look: LoadPrincipal) -> Principal:
+    async def get_or_load(self, digest: str, load: LoadPrincipal) -> Principal:
         """Whoever comes with the same secret meanwhile waits for the same look, unless something changed since."""
-        which = digest, self._changes
-        task = self._looks.get(which)
+        key = digest, self._generation
+        task = self._loading.get(key)
         if task is None:
-            task = self._looks[which] = asyncio.get_running_loop().create_task(self._look(digest, look))
-            task.add_done_callback(lambda done: self._looked(which, done))
+            task = self._loading[key] = asyncio.get_running_loop().create_task(self._load(digest, load))
+            task.add_done_callback(lambda done: self._on_loaded(key, done))
         return await asyncio.shield(task)
 
-    async def _look(self, digest: str, look: LoadPrincipal) -> Principal:
-        before = self._changes
-        principal, until = await look()
-        if before == self._changes:  # else this may be what was there before the change
-            if len(self._kept) >= MAX_CACHED:
-                self._kept.clear()
-            self._kept[digest] = principal, self._clock(), until
+    async def _load(self, digest: str, load: LoadPrincipal) -> Principal:
+        before = self._generation
+        principal, until = await load()
+        if before == self._generation:  # else this may be what was there before the change
+            if len(self._entries) >= MAX_CACHED:
+                self._entries.clear()
+            self._entries[digest] = principal, self._clock(), until
         return principal
 
-    def _looked(self, which: tuple[str, int], task: asyncio.Task[Principal]) -> None:
-        del self._looks[which]
+    def _on_loaded(self, key: tuple[str, int], task: asyncio.Task[Principal]) -> None:
+        del self._loading[key]
         if not task.cancelled():
             task.exception()  # everybody who waited may have given up
 
@@ -477,7 +486,7 @@ class PrincipalCache:
 def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
     if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
         raise invalid_key_error()
-    if not key.counts_at(now):
+    if not key.is_valid_at(now):
         raise expired_key_error(key)
     if key.role == AGENT:
         return _agent_principal(key)
@@ -485,7 +494,7 @@ def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
         raise invalid_key_error()
     role = lesser_role(key.role, person.role)
     proven = Principal(
-        key.workspace, person.name, role, teams=person.teams, via="key", credential=key.id, root=key.first
+        key.workspace, person.name, role, teams=person.teams, via="key", credential=key.id, root=key.first_key_id
     )
     return replace(proven, person_role=person.role, expires_at=key.expires_at)
 
@@ -501,7 +510,7 @@ def _agent_principal(key: ApiKey) -> Principal:
         agents=key.agents,
         tools=key.tools,
         requester=key.requester,
-        root=key.first,
+        root=key.first_key_id,
         per_minute=key.per_minute,
         pending=key.pending,
     )

@@ -61,18 +61,18 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
 
 
 def add(
-    book: AccountTransaction,
+    tx: AccountTransaction,
     key: ApiKey,
-    lasts: int | None,
+    lifetime: int | None,
     digest: str,
     *,
     adds_person: bool,
     until: int | None = None,
 ) -> ApiKey:
     """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
-    if book.key(key.id) is not None:
+    if tx.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
-    user = book.user(key.person) if key.person else None
+    user = tx.user(key.person) if key.person else None
     if user is not None and user.removed_at is not None:
         raise Conflict(f"{user.name} was removed. Add them again first: interlock users add {user.name}")
     if user is not None and lesser_role(key.role, user.role) != key.role:
@@ -82,61 +82,61 @@ def add(
         )
     if key.person and user is None:
         if not adds_person:
-            raise _unknown_person_error(key.person, book)
-        _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
-    made = replace(key, created_at=book.now, expires_at=_earlier(_expiry(book.now, key.role, lasts), until))
-    book.add_key(made, digest)
-    book.tell(Event("key_created", made.created_by, _key_facts(made, digest), "", {"name": made.name}))
+            raise _unknown_person_error(key.person, tx)
+        _add_person(tx, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
+    made = replace(key, created_at=tx.now, expires_at=_earlier(_expiry(tx.now, key.role, lifetime), until))
+    tx.add_key(made, digest)
+    tx.append_event(Event("key_created", made.created_by, _key_facts(made, digest), "", {"name": made.name}))
     return made
 
 
-def revoke(book: AccountTransaction, key_id: str, author: str) -> ApiKey:
+def revoke(tx: AccountTransaction, key_id: str, author: str) -> ApiKey:
     """A second time it changes nothing."""
-    key = _require_key(book, key_id)
+    key = _require_key(tx, key_id)
     if key.revoked_at is not None:
         return key
-    write_revocation(book, key, author)
-    return replace(key, revoked_at=book.now)
+    write_revocation(tx, key, author)
+    return replace(key, revoked_at=tx.now)
 
 
 def rotate(
-    book: AccountTransaction,
+    tx: AccountTransaction,
     key_id: str,
     new: ApiKey,
     overlap: int,
-    lasts: int | None,
+    lifetime: int | None,
     digest: str,
     until: int | None = None,
 ) -> ApiKey:
     """A new key with the same bindings, that ends by `until`; the old one ends after the overlap, or when it would."""
-    old = _require_key(book, key_id)
-    if not old.counts_at(book.now):
+    old = _require_key(tx, key_id)
+    if not old.is_valid_at(tx.now):
         raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
     if not 0 <= overlap <= MAX_LIFETIME:
         raise InvalidRequest("The overlap is a time from 0s on, such as 24h.")
-    if lasts is None:
-        lasts = NEVER_EXPIRES if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
-    expires_at = _earlier(_expiry(book.now, old.role, lasts), until)
-    made = replace(old, id=new.id, created_by=new.created_by, created_at=book.now, used_at=None)
-    made = replace(made, expires_at=expires_at, rotated_from=old.id, root=old.first)
-    book.add_key(made, digest)
-    ends = book.now + overlap if old.expires_at is None else min(book.now + overlap, old.expires_at)
-    book.expire_key(old.id, ends)
+    if lifetime is None:
+        lifetime = NEVER_EXPIRES if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
+    expires_at = _earlier(_expiry(tx.now, old.role, lifetime), until)
+    made = replace(old, id=new.id, created_by=new.created_by, created_at=tx.now, used_at=None)
+    made = replace(made, expires_at=expires_at, rotated_from=old.id, root=old.first_key_id)
+    tx.add_key(made, digest)
+    ends = tx.now + overlap if old.expires_at is None else min(tx.now + overlap, old.expires_at)
+    tx.expire_key(old.id, ends)
     data = {**_key_facts(made, digest), "replaces": old.id, "root": made.root, "replaced_until": ends}
-    book.tell(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
+    tx.append_event(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
     return made
 
 
-def write_revocation(book: AccountTransaction, key: ApiKey, author: str) -> None:
-    book.revoke_key(key.id)
-    book.tell(Event("key_revoked", author, {"key": key.id, "user": key.person}))
+def write_revocation(tx: AccountTransaction, key: ApiKey, author: str) -> None:
+    tx.revoke_key(key.id)
+    tx.append_event(Event("key_revoked", author, {"key": key.id, "user": key.person}))
 
 
-def revoke_personal_keys(book: AccountTransaction, person: str, author: str) -> int:
+def revoke_personal_keys(tx: AccountTransaction, person: str, author: str) -> int:
     """Those with which they themselves come in; how many."""
-    ended = [key for key in book.keys_of(person) if key.role != AGENT and key.revoked_at is None]
+    ended = [key for key in tx.person_keys(person) if key.role != AGENT and key.revoked_at is None]
     for key in ended:
-        write_revocation(book, key, author)
+        write_revocation(tx, key, author)
     return len(ended)
 
 
@@ -160,9 +160,9 @@ def _create_options(key: ApiKey) -> list[str]:
     return [word for option, value in given if value for word in (option, value)]
 
 
-def _unknown_person_error(name: str, book: AccountTransaction) -> InvalidRequest:
+def _unknown_person_error(name: str, tx: AccountTransaction) -> InvalidRequest:
     """A misspelt name must not make an account for which the key then acts."""
-    there = [user for user in book.users() if user.removed_at is None]
+    there = [user for user in tx.users() if user.removed_at is None]
     same = [user.name for user in there if any(differs_only_in_case(name, each) for each in (user.name, user.email))]
     close = same or get_close_matches(name, [user.name for user in there], 3)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
@@ -170,14 +170,14 @@ def _unknown_person_error(name: str, book: AccountTransaction) -> InvalidRequest
     return InvalidRequest(f"There is no person {name!r} for whom this key could act.{hint} To add them: {how}")
 
 
-def _expiry(now: int, role: str, lasts: int | None) -> int | None:
-    if lasts is None:
-        lasts = NEVER_EXPIRES if role == AGENT else PERSONAL_KEY_LIFETIME
-    if lasts == NEVER_EXPIRES:
+def _expiry(now: int, role: str, lifetime: int | None) -> int | None:
+    if lifetime is None:
+        lifetime = NEVER_EXPIRES if role == AGENT else PERSONAL_KEY_LIFETIME
+    if lifetime == NEVER_EXPIRES:
         return None
-    if not 0 < lasts <= MAX_LIFETIME:
+    if not 0 < lifetime <= MAX_LIFETIME:
         raise InvalidRequest("A key lasts for a while, and for ten years at most. Say never if it is to have no end.")
-    return now + lasts
+    return now + lifetime
 
 
 def _earlier(end: int | None, until: int | None) -> int | None:
@@ -191,16 +191,16 @@ def _key_facts(key: ApiKey, digest: str) -> dict[str, object]:
     return {**data, "sha256": key_sha256(digest), **{name: value for name, value in bound.items() if value}}
 
 
-def _require_key(book: AccountTransaction, key_id: str) -> ApiKey:
-    key = book.key(key_id)
+def _require_key(tx: AccountTransaction, key_id: str) -> ApiKey:
+    key = tx.key(key_id)
     if key is None:
         raise NotFound("There is no key with this id. See: interlock keys list", key_id=key_id)
     return key
 
 
-def _add_person(book: AccountTransaction, user: User, author: str) -> None:
-    book.save_user(user)
-    book.tell(user_changed_event(user, author))
+def _add_person(tx: AccountTransaction, user: User, author: str) -> None:
+    tx.save_user(user)
+    tx.append_event(user_changed_event(user, author))
 
 
 def _with_article(role: str) -> str:

@@ -27,7 +27,7 @@ class NewSession:
     """The session that is to begin: the digest of its token, and how long it lasts."""
 
     digest: str
-    lasts: int
+    lifetime: int
 
 
 # People
@@ -37,64 +37,64 @@ def admins(users: Sequence[User]) -> list[str]:
     return [user.name for user in users if user.role == ADMIN and user.removed_at is None]
 
 
-def add_user(book: AccountTransaction, user: User, author: str) -> User:
-    known = book.user(user.name)
+def add_user(tx: AccountTransaction, user: User, author: str) -> User:
+    known = tx.user(user.name)
     if known is not None and known.removed_at is None:
         raise Conflict(f"{user.name} is there already. Change them, or choose another name.", user=user.name)
-    _save(book, user, author)
-    book.set_subject(user.name, "")  # of somebody who was removed: this may be another person
+    _save(tx, user, author)
+    tx.set_subject(user.name, "")  # of somebody who was removed: this may be another person
     return user
 
 
 def change_user(
-    book: AccountTransaction, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None
+    tx: AccountTransaction, name: str, changes: Mapping[str, Any], author: str, expected: User | None = None
 ) -> UserChange:
     """What they may not do any more ends with it."""
-    user = _check_unchanged(require_user(book, name), seen)
+    user = _check_unchanged(require_user(tx, name), expected)
     changed = replace(user, **changes)
     if changed.role != ADMIN:
-        _keep_an_admin(book, user)
+        _keep_an_admin(tx, user)
     if changed == user:
         return UserChange(user, RemovalEffects())
-    _save(book, changed, author)
+    _save(tx, changed, author)
     if _has_same_rights(user, changed):
         return UserChange(changed, RemovalEffects())
-    return UserChange(changed, demote(book, UpdatedMember(name, changed.role, changed.teams), author))
+    return UserChange(changed, demote(tx, UpdatedMember(name, changed.role, changed.teams), author))
 
 
-def remove_user(book: AccountTransaction, name: str, author: str, seen: User | None = None) -> UserChange:
-    user = _check_unchanged(require_user(book, name), seen)
-    _keep_an_admin(book, user)
-    return remove(book, user, author)
+def remove_user(tx: AccountTransaction, name: str, author: str, expected: User | None = None) -> UserChange:
+    user = _check_unchanged(require_user(tx, name), expected)
+    _keep_an_admin(tx, user)
+    return remove(tx, user, author)
 
 
-def preview(book: AccountTransaction, name: str, changes: Mapping[str, Any] | None) -> RemovalEffects:
+def preview(tx: AccountTransaction, name: str, changes: Mapping[str, Any] | None) -> RemovalEffects:
     """What a removal would end, or these changes; nothing is changed."""
-    user = require_user(book, name)
+    user = require_user(tx, name)
     if changes is None:
-        return removal_effects(book, name)
+        return removal_effects(tx, name)
     changed = replace(user, **changes)
     if _has_same_rights(user, changed):
         return RemovalEffects()
-    return demotion_effects(book, UpdatedMember(name, changed.role, changed.teams))
+    return demotion_effects(tx, UpdatedMember(name, changed.role, changed.teams))
 
 
-def set_away(book: AccountTransaction, name: str, until: int | None, to: People | None, author: str) -> User:
-    if until is not None and until <= book.now:
+def set_away(tx: AccountTransaction, name: str, until: int | None, to: People | None, author: str) -> User:
+    if until is not None and until <= tx.now:
         raise InvalidRequest("The time until which somebody is away has to lie ahead.")
     if to is not None and not (to.users or to.teams):
         raise InvalidRequest("Say who decides meanwhile: people or teams.")
-    user = replace(require_user(book, name), away_until=until, away_to=to if until is not None else None)
-    book.save_user(user)
+    user = replace(require_user(tx, name), away_until=until, away_to=to if until is not None else None)
+    tx.save_user(user)
     content = None
     if user.away_to is not None:
         content = {"to": {"users": sorted(user.away_to.users), "teams": sorted(user.away_to.teams)}}
-    book.tell(Event("away_changed", author, {"user": name, "until": until}, "", content))
+    tx.append_event(Event("away_changed", author, {"user": name, "until": until}, "", content))
     return user
 
 
-def require_user(book: AccountTransaction, name: str) -> User:
-    user = book.user(name)
+def require_user(tx: AccountTransaction, name: str) -> User:
+    user = tx.user(name)
     if user is None or user.removed_at is not None:
         raise NotFound(f"There is nobody called {name} here. See: interlock users list", user=name)
     return user
@@ -103,76 +103,76 @@ def require_user(book: AccountTransaction, name: str) -> User:
 # Passwords and sessions
 
 
-def set_password(book: AccountTransaction, name: str, hashed: str, author: str, spared: str) -> None:
+def set_password(tx: AccountTransaction, name: str, hashed: str, author: str, kept_session: str) -> None:
     """A password that is replaced may be known to somebody else: their sessions and their own keys end with it."""
-    require_user(book, name)
-    ended = keys.revoke_personal_keys(book, name, author) if book.password(name) else 0
-    book.set_password(name, hashed)
-    sessions = _end_sessions(book, name, spared)
-    book.tell(Event("password_changed", author, {"user": name, "sessions": sessions, "keys": ended}))
+    require_user(tx, name)
+    ended = keys.revoke_personal_keys(tx, name, author) if tx.password(name) else 0
+    tx.set_password(name, hashed)
+    sessions = _end_sessions(tx, name, kept_session)
+    tx.append_event(Event("password_changed", author, {"user": name, "sessions": sessions, "keys": ended}))
 
 
-def sign_in(book: AccountTransaction, name: str, password: str, new: NewSession) -> User:
+def sign_in(tx: AccountTransaction, name: str, password: str, new: NewSession) -> User:
     """`password` is what was checked: one that changed meanwhile does not count."""
-    user = book.user(name)
-    if user is None or user.removed_at is not None or not password or book.password(name) != password:
+    user = tx.user(name)
+    if user is None or user.removed_at is not None or not password or tx.password(name) != password:
         raise Unauthenticated("The password was changed at this very moment. Sign in again.")
-    return start_session(book, user, "password", new)
+    return start_session(tx, user, "password", new)
 
 
-def sign_in_by_subject(book: AccountTransaction, subject: str, wanted: User, new: NewSession) -> User:
+def sign_in_by_subject(tx: AccountTransaction, subject: str, profile: User, new: NewSession) -> User:
     """Known by the subject, or by the address that an admin gave them, or added now if a role was given."""
-    known = book.user(book.name_of_subject(subject))
+    known = tx.user(tx.find_name_by_subject(subject))
     if known is not None and known.removed_at is not None:
         raise Unauthenticated("You were removed from this workspace. Ask an admin to add you again.")
-    user = known or _find_by_email(book, wanted.email) or _add_newcomer(book, wanted)
+    user = known or _find_by_email(tx, profile.email) or _add_newcomer(tx, profile)
     if known is None:
-        book.set_subject(user.name, subject)
-    return start_session(book, user, "oidc", new)
+        tx.set_subject(user.name, subject)
+    return start_session(tx, user, "oidc", new)
 
 
-def sign_out(book: AccountTransaction, digest: str) -> None:
-    session = book.session(digest)
+def sign_out(tx: AccountTransaction, digest: str) -> None:
+    session = tx.session(digest)
     if session is not None:
-        book.end_session(digest)
-        book.tell(Event("signed_out", session.person, {"sessions": 1}))
+        tx.end_session(digest)
+        tx.append_event(Event("signed_out", session.person, {"sessions": 1}))
 
 
-def sign_out_everywhere(book: AccountTransaction, name: str, author: str) -> tuple[int, int]:
+def sign_out_everywhere(tx: AccountTransaction, name: str, author: str) -> tuple[int, int]:
     """How many sessions and keys of theirs ended."""
-    require_user(book, name)
-    sessions, ended = _end_sessions(book, name), keys.revoke_personal_keys(book, name, author)
-    book.tell(Event("signed_out", author, {"user": name, "sessions": sessions, "keys": ended}))
+    require_user(tx, name)
+    sessions, ended = _end_sessions(tx, name), keys.revoke_personal_keys(tx, name, author)
+    tx.append_event(Event("signed_out", author, {"user": name, "sessions": sessions, "keys": ended}))
     return sessions, ended
 
 
 # One-time links
 
 
-def add_link(book: AccountTransaction, link: OneTimeLink, lasts: int, digest: str) -> None:
+def add_link(tx: AccountTransaction, link: OneTimeLink, lifetime: int, digest: str) -> None:
     if link.person and not link.role:
-        require_user(book, link.person)
-    book.add_link(digest, replace(link, expires_at=book.now + lasts))
-    data = {"user": link.person, "role": link.role, "until": book.now + lasts}
-    book.tell(Event("link_created", link.created_by, data))
+        require_user(tx, link.person)
+    tx.add_link(digest, replace(link, expires_at=tx.now + lifetime))
+    data = {"user": link.person, "role": link.role, "until": tx.now + lifetime}
+    tx.append_event(Event("link_created", link.created_by, data))
 
 
-def use_link(book: AccountTransaction, digest: str, name: str, hashed: str, new: NewSession) -> User:
-    link = book.link(digest)
-    if link is None or link.expires_at <= book.now or (_is_first_admin_link(link) and admins(book.users())):
+def use_link(tx: AccountTransaction, digest: str, name: str, hashed: str, new: NewSession) -> User:
+    link = tx.link(digest)
+    if link is None or link.expires_at <= tx.now or (_is_first_admin_link(link) and admins(tx.users())):
         raise invalid_link_error()
-    book.spend_link(digest)
-    who = link.person or name
-    known = book.user(who)
+    tx.use_link(digest)
+    username = link.person or name
+    known = tx.user(username)
     if known is None:
-        return _join(book, User(who, link.role, teams=link.teams), hashed, new)
+        return _join(tx, User(username, link.role, teams=link.teams), hashed, new)
     if not link.person:
-        raise Conflict(f"There is somebody called {who} here, or there was. Choose another name.", user=who)
-    user = require_user(book, who)
+        raise Conflict(f"There is somebody called {username} here, or there was. Choose another name.", user=username)
+    user = require_user(tx, username)
     if hashed:
-        set_password(book, who, hashed, who, "")
-    book.tell(Event("link_used", who, {"user": who}))
-    return start_session(book, user, "link", new)
+        set_password(tx, username, hashed, username, "")
+    tx.append_event(Event("link_used", username, {"user": username}))
+    return start_session(tx, user, "link", new)
 
 
 def invalid_link_error() -> Unauthenticated:
@@ -183,30 +183,30 @@ def _is_first_admin_link(link: OneTimeLink) -> bool:
     return link.created_by == SYSTEM_ACTOR and link.role == ADMIN
 
 
-def _join(book: AccountTransaction, user: User, hashed: str, new: NewSession) -> User:
+def _join(tx: AccountTransaction, user: User, hashed: str, new: NewSession) -> User:
     check_person_name(user.name)
     if not hashed:
         raise InvalidRequest("Choose a password, so that you can sign in again.")
-    _save(book, user, user.name)
-    book.set_password(user.name, hashed)
-    book.tell(Event("link_used", user.name, {"user": user.name}))
-    return start_session(book, user, "link", new)
+    _save(tx, user, user.name)
+    tx.set_password(user.name, hashed)
+    tx.append_event(Event("link_used", user.name, {"user": user.name}))
+    return start_session(tx, user, "link", new)
 
 
 # Parts of steps
 
 
-def _save(book: AccountTransaction, user: User, author: str) -> User:
-    book.save_user(user)
-    book.tell(user_changed_event(user, author))
+def _save(tx: AccountTransaction, user: User, author: str) -> User:
+    tx.save_user(user)
+    tx.append_event(user_changed_event(user, author))
     return user
 
 
-def start_session(book: AccountTransaction, user: User, via: str, new: NewSession) -> User:
-    for digest in book.sessions_of(user.name)[: 1 - MAX_SESSIONS]:
-        book.end_session(digest)
-    book.add_session(new.digest, UserSession("", user.name, via, book.now, book.now + new.lasts))
-    book.tell(Event("signed_in", user.name, {"via": via}, "", {"credential": session_label(new.digest)}))
+def start_session(tx: AccountTransaction, user: User, via: str, new: NewSession) -> User:
+    for digest in tx.person_sessions(user.name)[: 1 - MAX_SESSIONS]:
+        tx.end_session(digest)
+    tx.add_session(new.digest, UserSession("", user.name, via, tx.now, tx.now + new.lifetime))
+    tx.append_event(Event("signed_in", user.name, {"via": via}, "", {"credential": session_label(new.digest)}))
     return user
 
 
@@ -220,37 +220,37 @@ def _has_same_rights(user: User, changed: User) -> bool:
     return (user.role, user.teams) == (changed.role, changed.teams)
 
 
-def _check_unchanged(user: User, seen: User | None) -> User:
-    if seen is not None and seen != user:
+def _check_unchanged(user: User, expected: User | None) -> User:
+    if expected is not None and expected != user:
         raise Stale(f"{user.name} was changed meanwhile. Look again, then change what is there now.", user=user.name)
     return user
 
 
-def _end_sessions(book: AccountTransaction, name: str, spared: str = "") -> int:
-    ended = [digest for digest in book.sessions_of(name) if digest != spared]
+def _end_sessions(tx: AccountTransaction, name: str, kept_session: str = "") -> int:
+    ended = [digest for digest in tx.person_sessions(name) if digest != kept_session]
     for digest in ended:
-        book.end_session(digest)
+        tx.end_session(digest)
     return len(ended)
 
 
-def _keep_an_admin(book: AccountTransaction, user: User) -> None:
-    if user.role == ADMIN and admins(book.users()) == [user.name]:
+def _keep_an_admin(tx: AccountTransaction, user: User) -> None:
+    if user.role == ADMIN and admins(tx.users()) == [user.name]:
         raise Conflict(f"{user.name} is the only admin here. Make somebody else one first.", user=user.name)
 
 
-def _add_newcomer(book: AccountTransaction, wanted: User) -> User:
-    if not wanted.role:
+def _add_newcomer(tx: AccountTransaction, profile: User) -> User:
+    if not profile.role:
         raise Unauthenticated("Nobody here has this account. Ask an admin to add you with your e-mail address.")
-    if book.user(wanted.name) is not None:
-        raise Conflict(f"There is somebody called {wanted.name} here, or there was. Ask an admin.", user=wanted.name)
-    return _save(book, wanted, SYSTEM_ACTOR)
+    if tx.user(profile.name) is not None:
+        raise Conflict(f"There is somebody called {profile.name} here, or there was. Ask an admin.", user=profile.name)
+    return _save(tx, profile, SYSTEM_ACTOR)
 
 
-def _find_by_email(book: AccountTransaction, email: str) -> User | None:
+def _find_by_email(tx: AccountTransaction, email: str) -> User | None:
     """Only if exactly one has it, and is not somebody else's account already."""
-    wanted = email.casefold()
-    found = [user for user in book.users() if wanted and user.email.casefold() == wanted and user.removed_at is None]
-    return found[0] if len(found) == 1 and not book.has_subject(found[0].name) else None
+    folded = email.casefold()
+    found = [user for user in tx.users() if folded and user.email.casefold() == folded and user.removed_at is None]
+    return found[0] if len(found) == 1 and not tx.has_subject(found[0].name) else None
 
 
 REVOKE_REASON = "Its maker was removed, or may do less than when they made it."
@@ -261,40 +261,40 @@ class UserChange:
     """A person as they are now, and what ended with how they were."""
 
     user: User
-    ended: RemovalEffects
+    effects: RemovalEffects
 
 
-def removal_effects(book: AccountTransaction, name: str) -> RemovalEffects:
+def removal_effects(tx: AccountTransaction, name: str) -> RemovalEffects:
     """What removing them would end; changes nothing."""
-    return _add_access_effects(book, name, demotion_effects(book, UpdatedMember(name)))
+    return _add_access_effects(tx, name, demotion_effects(tx, UpdatedMember(name)))
 
 
-def demotion_effects(book: AccountTransaction, who: UpdatedMember) -> RemovalEffects:
+def demotion_effects(tx: AccountTransaction, member: UpdatedMember) -> RemovalEffects:
     """What they may not do any more with this role and these teams; changes nothing."""
-    return _find_lost_rights(book, who, "").effects
+    return _find_lost_rights(tx, member, "").effects
 
 
-def demote(book: AccountTransaction, who: UpdatedMember, author: str) -> RemovalEffects:
+def demote(tx: AccountTransaction, member: UpdatedMember, author: str) -> RemovalEffects:
     """Revokes their grants, and takes back votes and delegations of calls that are pending."""
-    ending = _find_lost_rights(book, who, author)
-    by, moment = Reviewer(author, ADMIN, via="removal"), Moment(book.now)
+    ending = _find_lost_rights(tx, member, author)
+    by, moment = Reviewer(author, ADMIN, via="removal"), Moment(tx.now)
     for grant in ending.grants:
-        book.save_grant(grants.revoke(grant, by, moment, REVOKE_REASON))
+        tx.save_grant(grants.revoke(grant, by, moment, REVOKE_REASON))
     for approval, change in ending.withdrawn:
-        book.save_approval(approval, change)
+        tx.save_approval(approval, change)
     return ending.effects
 
 
-def _add_access_effects(book: AccountTransaction, name: str, ended: RemovalEffects) -> RemovalEffects:
+def _add_access_effects(tx: AccountTransaction, name: str, ended: RemovalEffects) -> RemovalEffects:
     """What they came in by, and who relies on them."""
     return replace(
         ended,
-        keys=tuple((key.id, key.name) for key in book.keys_of(name) if key.counts_at(book.now)),
-        sessions=len(book.sessions_of(name)),
-        links=len({*book.links_of(name), *book.links_made_by(name)}),
-        identities=len(book.identities_of(name)),
-        away=tuple(user.name for user in _people_delegating_to(book, name)),
-        made_keys=tuple((key.id, key.name) for key in book.keys_made_by(name) if key.counts_at(book.now)),
+        keys=tuple((key.id, key.name) for key in tx.person_keys(name) if key.is_valid_at(tx.now)),
+        sessions=len(tx.person_sessions(name)),
+        links=len({*tx.person_links(name), *tx.links_made_by(name)}),
+        identities=len(tx.person_identities(name)),
+        away=tuple(user.name for user in _people_delegating_to(tx, name)),
+        made_keys=tuple((key.id, key.name) for key in tx.keys_made_by(name) if key.is_valid_at(tx.now)),
     )
 
 
@@ -312,46 +312,48 @@ class _LostRights(NamedTuple):
         )
 
 
-def _find_lost_rights(book: AccountTransaction, who: UpdatedMember, author: str) -> _LostRights:
+def _find_lost_rights(tx: AccountTransaction, member: UpdatedMember, author: str) -> _LostRights:
     """Looked for once, since every pending call with an answer is read, under the lock."""
     made = [
-        each for each in book.grants_of(who.name) if grants.is_usable(each, book.now) and not keeps_grant(each, who)
+        each
+        for each in tx.person_grants(member.name)
+        if grants.is_usable(each, tx.now) and not keeps_grant(each, member)
     ]
-    changes = ((approval, withdraw_participation(approval, who, author)) for approval in book.answered())
+    changes = ((approval, withdraw_participation(approval, member, author)) for approval in tx.pending_with_activity())
     return _LostRights(made, [(approval, change) for approval, change in changes if change is not None])
 
 
-def remove(book: AccountTransaction, user: User, author: str) -> UserChange:
+def remove(tx: AccountTransaction, user: User, author: str) -> UserChange:
     """All in one: what they came in by, what stands for them, and who relied on them."""
     name = user.name
-    ended = _add_access_effects(book, name, demote(book, UpdatedMember(name), author))
-    gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
-    book.save_user(gone)
-    book.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again
-    for digest in book.sessions_of(name):
-        book.end_session(digest)
-    for key in book.keys_of(name):
+    ended = _add_access_effects(tx, name, demote(tx, UpdatedMember(name), author))
+    gone = replace(user, removed_at=tx.now, email="", away_until=None, away_to=None)
+    tx.save_user(gone)
+    tx.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again
+    for digest in tx.person_sessions(name):
+        tx.end_session(digest)
+    for key in tx.person_keys(name):
         if key.revoked_at is None:
-            keys.write_revocation(book, key, author)
-    for link in {*book.links_of(name), *book.links_made_by(name)}:
-        book.spend_link(link)
-    for channel, outside in book.identities_of(name):
-        book.drop_identity(channel, outside)  # whoever gets this name later is somebody else
-    for other in _people_delegating_to(book, name):
-        _remove_delegate(book, other, name, author)
-    book.tell(Event("user_removed", author, {"user": name, "sessions": ended.sessions}))
+            keys.write_revocation(tx, key, author)
+    for link in {*tx.person_links(name), *tx.links_made_by(name)}:
+        tx.use_link(link)
+    for channel, external_id in tx.person_identities(name):
+        tx.delete_identity(channel, external_id)  # whoever gets this name later is somebody else
+    for other in _people_delegating_to(tx, name):
+        _remove_delegate(tx, other, name, author)
+    tx.append_event(Event("user_removed", author, {"user": name, "sessions": ended.sessions}))
     return UserChange(gone, ended)
 
 
-def _people_delegating_to(book: AccountTransaction, name: str) -> list[User]:
+def _people_delegating_to(tx: AccountTransaction, name: str) -> list[User]:
     """Who is away and named them as a stand-in."""
-    there = [user for user in book.users() if user.removed_at is None and user.name != name]
+    there = [user for user in tx.users() if user.removed_at is None and user.name != name]
     return [user for user in there if user.away_to is not None and name in user.away_to.users]
 
 
-def _remove_delegate(book: AccountTransaction, user: User, name: str, author: str) -> None:
+def _remove_delegate(tx: AccountTransaction, user: User, name: str, author: str) -> None:
     left = replace(user, away_to=without_person(user.away_to, name))
-    book.save_user(left)
+    tx.save_user(left)
     to = None if left.away_to is None else {"users": sorted(left.away_to.users), "teams": sorted(left.away_to.teams)}
     data = {"user": user.name, "until": user.away_until}
-    book.tell(Event("away_changed", author, data, "", None if to is None else {"to": to}))
+    tx.append_event(Event("away_changed", author, data, "", None if to is None else {"to": to}))

@@ -38,7 +38,7 @@ class HashingPool:
     """In threads, a few at a time."""
 
     def __init__(self) -> None:
-        self._at_once = asyncio.Semaphore(MAX_CONCURRENT)
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT)
         self._waiting = 0
 
     async def __call__(self, work: Callable[..., T], *values: object) -> T:
@@ -46,7 +46,7 @@ class HashingPool:
             raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
         self._waiting += 1
         try:
-            async with self._at_once:
+            async with self._semaphore:
                 return await asyncio.to_thread(work, *values)
         finally:
             self._waiting -= 1
@@ -117,8 +117,8 @@ def make_code_number() -> str:
     return "".join(secrets.choice("0123456789") for _ in range(DIGITS))
 
 
-def add(book: AccountTransaction, person: str, code: SignInCode, digest: Digest) -> bool:
-    user = book.user(person)
+def add(tx: AccountTransaction, person: str, code: SignInCode, digest: Digest) -> bool:
+    user = tx.user(person)
     if user is None or user.removed_at is not None:
         return False
     link = OneTimeLink(
@@ -127,35 +127,35 @@ def add(book: AccountTransaction, person: str, code: SignInCode, digest: Digest)
         role="",
         teams=frozenset(),
         created_by=SYSTEM_ACTOR,
-        expires_at=book.now + CODE_LIFETIME,
+        expires_at=tx.now + CODE_LIFETIME,
     )
     for each in (_code_secret(code), *_attempt_secrets(code)):
-        book.add_link(digest(each), link)
-    book.tell(Event("code_created", SYSTEM_ACTOR, {"user": person, "until": link.expires_at}))
+        tx.add_link(digest(each), link)
+    tx.append_event(Event("code_created", SYSTEM_ACTOR, {"user": person, "until": link.expires_at}))
     return True
 
 
-def use(book: AccountTransaction, person: str, code: SignInCode, digest: Digest, new: NewSession) -> User | None:
+def use(tx: AccountTransaction, person: str, code: SignInCode, digest: Digest, new: NewSession) -> User | None:
     """None if it is wrong; then a try is gone, and with the last one the code."""
-    left = [digest(each) for each in _attempt_secrets(code) if _is_valid(book, digest(each), person)]
-    whole, user = digest(_code_secret(code)), book.user(person)
+    left = [digest(each) for each in _attempt_secrets(code) if _is_valid(tx, digest(each), person)]
+    whole, user = digest(_code_secret(code)), tx.user(person)
     if not left:
         return None
-    if not _is_valid(book, whole, person) or user is None or user.removed_at is not None:
-        book.spend_link(left[0])
+    if not _is_valid(tx, whole, person) or user is None or user.removed_at is not None:
+        tx.use_link(left[0])
         return None
     for each in (whole, *left):
-        book.spend_link(each)
-    return start_session(book, user, "email", new)
+        tx.use_link(each)
+    return start_session(tx, user, "email", new)
 
 
 def invalid_code_error() -> Unauthenticated:
     return Unauthenticated("The code is wrong, or its time is over. Look again, or ask for another.")
 
 
-def _is_valid(book: AccountTransaction, digest: str, person: str) -> bool:
-    link = book.link(digest)
-    return link is not None and link.person == person and book.now < link.expires_at
+def _is_valid(tx: AccountTransaction, digest: str, person: str) -> bool:
+    link = tx.link(digest)
+    return link is not None and link.person == person and tx.now < link.expires_at
 
 
 def _code_secret(code: SignInCode) -> str:

@@ -37,22 +37,22 @@ class AuditReport:
     approvals: int
     erased: int
     head: Head
-    faults: tuple[Violation, ...]
+    violations: tuple[Violation, ...]
     erasures: tuple[ErasureTotal, ...] = ()
     since: int = 0
-    strangers: int = 0
+    unknown_entries: int = 0
 
     def to_json(self) -> dict[str, object]:
         return {
-            "valid": not self.faults,
+            "valid": not self.violations,
             "entries": self.entries,
             "erased": self.erased,
             "approvals": self.approvals,
             "head": self.head.to_json(),
-            "faults": [fault.to_json() for fault in self.faults],
-            "erasures": [taken.to_json() for taken in self.erasures],
+            "faults": [violation.to_json() for violation in self.violations],
+            "erasures": [total.to_json() for total in self.erasures],
             "since": self.since,
-            "strangers": self.strangers,
+            "strangers": self.unknown_entries,
         }
 
 
@@ -78,7 +78,7 @@ async def verify(
     """Reads the ledger in order, then every row beside it; `head` is one that was kept elsewhere."""
     verifier = await verify_in_parallel(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
     await catch_up(store, verifier, progress)
-    rows = [fault async for fault in compare_rows(store, verifier)]
+    rows = [violation async for violation in compare_rows(store, verifier)]
     verifier.finish(await catch_up(store, verifier, progress))
     return make_report(verifier, rows)
 
@@ -87,13 +87,13 @@ def make_report(verifier: Verifier, rows: list[Violation]) -> AuditReport:
     head, since = verifier.head, verifier.start.seq
     return AuditReport(
         entries=head.seq - since,
-        approvals=len(verifier.laws),
+        approvals=len(verifier.invariants),
         erased=verifier.erased,
         head=head,
-        faults=(*sorted(verifier.faults, key=lambda fault: fault.seq), *rows),
-        erasures=verifier.gaps.summary(),
+        violations=(*sorted(verifier.violations, key=lambda violation: violation.seq), *rows),
+        erasures=verifier.erasures.summary(),
         since=since,
-        strangers=len(verifier.laws.strangers),
+        unknown_entries=len(verifier.invariants.unknown_entries),
     )
 
 
@@ -154,24 +154,24 @@ async def catch_up(store: Store, verifier: Verifier, progress: ProgressCallback 
 
 async def quick_check(store: Store, workspace: str, newest: int = QUICK_CHECK_APPROVALS) -> list[Violation]:
     """Without the chain: the newest approvals, all people, keys, policies and freezes, with what entries say of it."""
-    tables, gaps, read = ExpectedTables(), ErasureTracker(), 0
+    tables, erasures, read = ExpectedTables(), ErasureTracker(), 0
 
     async def read_up_to(seq: int) -> int:
         nonlocal read
-        while read < seq and (entries := await store.checking.statements(workspace, read, seq, ENTRIES_PER_READ)):
+        while read < seq and (entries := await store.audit_reader.statements(workspace, read, seq, ENTRIES_PER_READ)):
             for entry in entries:
-                gaps.note(entry) if entry.kind == "erased" else tables.take(entry)
+                erasures.note(entry) if entry.kind == "erased" else tables.apply(entry)
             read = entries[-1].seq
         read = max(read, seq)
         return read
 
     await read_up_to((await store.head(workspace)).seq)
-    check = RowCheck(store.checking, workspace, tables, gaps, read_up_to)
+    check = RowCheck(store.audit_reader, workspace, tables, erasures, read_up_to)
     page = await store.list(workspace, ApprovalQuery(limit=newest))
-    found = [fault async for fault in check.tables(*QUICK_CHECK_TABLES)]
+    found = [violation async for violation in check.tables(*QUICK_CHECK_TABLES)]
     for stored in page.items:
         name = stored.approval.id
-        found += [fault async for fault in check.approvals(name[:-1], name)]
+        found += [violation async for violation in check.approvals(name[:-1], name)]
     return found
 
 
@@ -186,11 +186,11 @@ async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violat
                     break
         return verifier.head.seq
 
-    check = RowCheck(store.checking, verifier.workspace, verifier.tables, verifier.gaps, read_up_to)
-    async for fault in check.approvals():
-        yield fault
-    async for fault in check.tables():
-        yield fault
+    check = RowCheck(store.audit_reader, verifier.workspace, verifier.tables, verifier.erasures, read_up_to)
+    async for violation in check.approvals():
+        yield violation
+    async for violation in check.tables():
+        yield violation
 
 
 PAGE_SIZE = 500  # rows
@@ -206,12 +206,17 @@ class RowCheck:
     """`tables` and `gaps` are what was read of the ledger so far; `read_up_to` reads on."""
 
     def __init__(
-        self, checking: AuditReader, workspace: str, tables: ExpectedTables, gaps: ErasureTracker, read_up_to: ReadUpTo
+        self,
+        reader: AuditReader,
+        workspace: str,
+        tables: ExpectedTables,
+        erasures: ErasureTracker,
+        read_up_to: ReadUpTo,
     ) -> None:
-        self._checking = checking
+        self._reader = reader
         self._workspace = workspace
         self._tables = tables
-        self._gaps = gaps
+        self._erasures = erasures
         self._read_up_to = read_up_to
         self._used: set[tuple[str, str]] = set()  # keys, and names of agents that were looked up for them
 
@@ -221,11 +226,11 @@ class RowCheck:
         """Those whose ids come after one and up to another, and those that are gone between them."""
         more = True
         while more:
-            page = await self._checking.approvals(self._workspace, after, until, PAGE_SIZE)
+            page = await self._reader.approvals(self._workspace, after, until, PAGE_SIZE)
             more = len(page.items) == PAGE_SIZE
             end = page.items[-1][0] if more else until
-            async for fault in self._page(page, after, end):
-                yield fault
+            async for violation in self._page(page, after, end):
+                yield violation
             after = end
             await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
 
@@ -234,14 +239,14 @@ class RowCheck:
         found = dict(page.items)
         expected: dict[str, ExpectedRow] = {}
         async for entries in self._entries(after, end, newest):
-            for fault in _apply_entries(entries, expected):
-                yield fault
+            for violation in _apply_entries(entries, expected):
+                yield violation
         for approval_id, row in found.items():
             faults = list(self._approval(approval_id, row, expected.get(approval_id)))
-            if not faults and isinstance(row, Stored) and expected[approval_id].first > self._tables.stated:
-                faults = [fault async for fault in self._unnoted(row.approval, expected[approval_id].first)]
-            for fault in faults:
-                yield fault
+            if not faults and isinstance(row, Stored) and expected[approval_id].first > self._tables.baseline_entry:
+                faults = [violation async for violation in self._unnoted(row.approval, expected[approval_id].first)]
+            for violation in faults:
+                yield violation
         for approval_id in sorted(expected.keys() - found.keys()):
             yield _approval_violation(
                 approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first
@@ -260,7 +265,7 @@ class RowCheck:
             if use in self._used:
                 continue
             self._used.add(use)
-            if not await self._checking.has_used(self._workspace, *use):
+            if not await self._reader.has_used(self._workspace, *use):
                 told = (
                     f"It used the name of the agent {agent!r}, but that is not noted: a freeze of the agent misses it."
                 )
@@ -268,7 +273,7 @@ class RowCheck:
 
     async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
         place = (after, AFTER_ALL_ENTRIES)
-        while entries := await self._checking.entries(self._workspace, place, end, newest, COMPARED_PER_READ):
+        while entries := await self._reader.entries(self._workspace, place, end, newest, COMPARED_PER_READ):
             yield entries
             if len(entries) < COMPARED_PER_READ:
                 return
@@ -281,8 +286,8 @@ class RowCheck:
         if isinstance(row, str):
             yield _approval_violation(approval_id, row, expected.first)
             return
-        if stated := self._tables.open.get(approval_id):
-            expected.state_before(self._tables.stated, *stated)
+        if stated := self._tables.open_approvals.get(approval_id):
+            expected.apply_baseline(self._tables.baseline_entry, *stated)
         try:
             differences = list(expected.differences(row))
             complaint = self._complaint(row, expected)
@@ -298,19 +303,21 @@ class RowCheck:
         args = stored.payload.args
         if args is not None:
             return tamper_reason(stored.approval, stored.payload, args)
-        return "" if self._gaps.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
+        return (
+            "" if self._erasures.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
+        )
 
     # What is not about one approval
 
     async def tables(self, *names: str) -> AsyncIterator[Violation]:
         for name in names or TABLES:
-            async for fault in self._table(name):
-                yield fault
+            async for violation in self._table(name):
+                yield violation
 
     async def _table(self, name: str) -> AsyncIterator[Violation]:
         after, more = "", True
         while more:
-            page = await self._checking.rows(name, self._workspace, after, PAGE_SIZE)
+            page = await self._reader.rows(name, self._workspace, after, PAGE_SIZE)
             await self._read_up_to(page.newest)
             more = len(page.items) == PAGE_SIZE
             end = page.last if more else ""
@@ -333,8 +340,8 @@ class RowCheck:
     async def _was_erased(self, difference: RowDifference) -> bool:
         """Whether what the entry said of this was erased after it was read here, and from the row too."""
         seq = difference.seq
-        for entry in await self._checking.statements(self._workspace, seq - 1, seq, 1):
-            return bool(entry.digest) and entry.content is None and not difference.row
+        for entry in await self._reader.statements(self._workspace, seq - 1, seq, 1):
+            return bool(entry.digest) and entry.content is None and not difference.actual
         return False
 
 
@@ -344,7 +351,7 @@ def _apply_entries(entries: Sequence[Entry], expected: dict[str, ExpectedRow]) -
         if known is None:
             known = expected[entry.approval_id] = ExpectedRow()
         try:
-            known.take(entry)
+            known.apply(entry)
         except PARSE_ERRORS as error:
             yield _entry_violation(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
 
@@ -372,14 +379,14 @@ def _approval_violation(approval_id: str, message: str, seq: int, field: str = "
 
 
 def _row_violation(table: str, row_id: str, difference: RowDifference) -> Violation:
-    name = f"{TABLES[table].one} {row_id}"
+    name = f"{TABLES[table].label} {row_id}"
     match difference.field:
         case "id":
             message = "No entry of the ledger says who made it."
         case "gone":
             message = "The ledger speaks of it, but its row is gone."
         case "unreadable":
-            message = str(difference.row)
+            message = str(difference.actual)
         case _:
             message = str(difference)
     field = "" if difference.field in ("id", "gone", "unreadable") else difference.field

@@ -37,7 +37,7 @@ class PolicyChannelSettings(NamedTuple):
 
     reminders: tuple[int, ...] | None = None
     channels: frozenset[str] | None = None
-    places: bool = True
+    has_destinations: bool = True
 
 
 def wall_clock() -> int:
@@ -60,7 +60,7 @@ class AppServices:
     worker: Worker
     accounts: Accounts
     clock: Clock
-    in_force: PolicyVersion | None = None  # what was taken up last
+    policy_version: PolicyVersion | None = None  # what was taken up last
     people: Sequence[User] = ()  # as they were looked at last
 
     async def put_policy(
@@ -70,69 +70,73 @@ class AppServices:
         author: str,
         toggles: Toggles,
         reason: str = "",
-        reaching: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
+        channel_settings: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
     ) -> LoadedPolicy:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
         from interlock.policy.file import load_policy
 
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
-        names = known_names(await self.store.users(workspace), reaching)
-        loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
-        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
+        names = known_names(await self.store.users(workspace), channel_settings)
+        loaded = load_policy(body, compile_condition, names, toggles, channel_settings.reminders)
+        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
         if text is not None:
             stored = await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
-        self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
+        self.policy_version, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
         return loaded
 
     async def apply_policy(
-        self, workspace: str, own: ConfiguredPolicy | None, author: str, toggles: Toggles
+        self, workspace: str, configured: ConfiguredPolicy | None, author: str, toggles: Toggles
     ) -> StalePolicy | None:
         """At a program's start: its own policy becomes a new version unless it was in force before."""
         from interlock.policy.file import load_policy
 
-        if own is not None and (own.always or not await self.store.knows_policy(workspace, own.sha256)):
+        if configured is not None and (
+            configured.is_always_applied or not await self.store.has_policy(workspace, configured.sha256)
+        ):
             names = known_names(await self.store.users(workspace), PolicyChannelSettings())
-            load_policy(own.text, compile_condition, names, toggles)
-            await self.store.put_policy_file(workspace, own.sha256, own.text, author, again=own.always)
-        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
-        return await self._take_up(await self.store.policy(workspace), own, toggles)
+            load_policy(configured.text, compile_condition, names, toggles)
+            await self.store.put_policy_file(
+                workspace, configured.sha256, configured.text, author, reapply=configured.is_always_applied
+            )
+        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
+        return await self._set_policy(await self.store.policy(workspace), configured, toggles)
 
-    async def follow_policy(
-        self, workspace: str, toggles: Toggles, own: ConfiguredPolicy | None = None
+    async def refresh_policy(
+        self, workspace: str, toggles: Toggles, configured: ConfiguredPolicy | None = None
     ) -> StalePolicy | None:
         """Takes up a policy that another process put in force, the last one wins, and the freezes that are on.
 
         What was judged before is judged anew once people changed, since rules look at their teams.
         """
-        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
+        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
         people = await self.store.users(workspace)
         if people != self.people:
             self.people = people
-            self.inbox.stops.forget_all()
+            self.inbox.start_checks.invalidate_all()
         stored = await self.store.policy(workspace)
-        if stored is not None and stored != self.in_force:
-            return await self._take_up(stored, own, toggles)
-        return own.stale(stored) if own else None
+        if stored is not None and stored != self.policy_version:
+            return await self._set_policy(stored, configured, toggles)
+        return configured.check_stale(stored) if configured else None
 
-    async def _take_up(
-        self, stored: PolicyVersion | None, own: ConfiguredPolicy | None, toggles: Toggles
+    async def _set_policy(
+        self, stored: PolicyVersion | None, configured: ConfiguredPolicy | None, toggles: Toggles
     ) -> StalePolicy | None:
         from interlock.policy.file import load_effective_policy, load_policy
 
         loaded, stale = load_effective_policy(
-            stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles)
+            stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
         )
-        self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
+        self.policy_version, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
         return stale
 
 
-def known_names(users: Sequence[User], reaching: PolicyChannelSettings) -> KnownNames:
+def known_names(users: Sequence[User], channel_settings: PolicyChannelSettings) -> KnownNames:
     """Teams are checked once there are people in teams; before that nobody could say what is right."""
     from interlock.policy.file import KnownNames
 
     teams = frozenset(team for user in users for team in user.teams) or None
-    return KnownNames(teams, reaching.channels, places=reaching.places)
+    return KnownNames(teams, channel_settings.channels, has_destinations=channel_settings.has_destinations)
 
 
 def build_services(
@@ -155,26 +159,26 @@ def build_services_from_store(store: SqlStore, *, retention: int | None = None) 
     return AppServices(store=store, gate=gate, inbox=inbox, worker=worker, accounts=accounts, clock=store.clock)
 
 
-def build_gate_and_inbox(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> tuple[Gate, Inbox]:
+def build_gate_and_inbox(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTERVAL) -> tuple[Gate, Inbox]:
     from interlock.app.inbox import Inbox
 
-    gate = build_gate(store, policy, look_again)
-    return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.stops)
+    gate = build_gate(store, policy, poll_interval)
+    return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.start_checks)
 
 
-def build_gate(store: SqlStore, policy: Policy, look_again: float = POLL_INTERVAL) -> Gate:
+def build_gate(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTERVAL) -> Gate:
     return Gate(
         store,
         policy,
         clock=store.clock,
-        conditions=compile_condition,
+        compile_condition=compile_condition,
         validate=validate,
         is_dead=is_dead,
-        look_again=look_again,
+        poll_interval=poll_interval,
     )
 
 
-async def load_stored_policy(store: SqlStore, workspace: str, own: ConfiguredPolicy | None = None) -> Policy:
+async def load_stored_policy(store: SqlStore, workspace: str, configured: ConfiguredPolicy | None = None) -> Policy:
     """The one in force, with the program's own beside it where that is stale; without any, the defaults."""
     stored = await store.policy(workspace)
     if stored is None:
@@ -182,7 +186,7 @@ async def load_stored_policy(store: SqlStore, workspace: str, own: ConfiguredPol
     from interlock.policy.file import load_effective_policy, load_policy
 
     names = known_names(await store.users(workspace), PolicyChannelSettings())
-    return load_effective_policy(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy
+    return load_effective_policy(stored, configured, lambda text: load_policy(text, compile_condition, names))[0].policy
 
 
 def make_database(url: str, clock: Clock | None = None, point: FaultPoint | None = None) -> Database:

@@ -15,8 +15,8 @@ from interlock.core.ports import Clock, FirstSeenTool
 
 
 class FreezeStore(Protocol):
-    async def open(self, workspace: str) -> tuple[Freeze, ...]: ...
-    async def every(self, workspace: str) -> Sequence[Freeze]: ...
+    async def list_open(self, workspace: str) -> tuple[Freeze, ...]: ...
+    async def list_all(self, workspace: str) -> Sequence[Freeze]: ...
     async def add(self, draft: Freeze) -> Freeze: ...
     async def release(self, workspace: str, freeze_id: str, by: str, reason: str = "") -> Freeze: ...
     async def settle(self, workspace: str, freeze_id: str) -> int: ...
@@ -27,12 +27,12 @@ class Freezes:
         self._store = store
         self._clock = clock
 
-    async def on(self, workspace: str) -> Sequence[Freeze]:
-        return [freeze for freeze in await self._store.open(workspace) if freeze.is_on]
+    async def list_active(self, workspace: str) -> Sequence[Freeze]:
+        return [freeze for freeze in await self._store.list_open(workspace) if freeze.is_on]
 
-    async def every(self, workspace: str) -> Sequence[Freeze]:
+    async def list_all(self, workspace: str) -> Sequence[Freeze]:
         """The newest, also those that were released."""
-        return await self._store.every(workspace)
+        return await self._store.list_all(workspace)
 
     async def freeze(self, workspace: str, scope: str, name: str, reason: str, person: Reviewer) -> Freeze:
         """Stops everything in the scope at once; the standing freeze if there is one."""

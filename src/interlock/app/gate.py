@@ -72,40 +72,42 @@ class Gate:
         store: Store,
         policy: Policy,
         clock: Clock,
-        conditions: ConditionCompiler,
+        compile_condition: ConditionCompiler,
         validate: Validator,
         is_dead: IsRunnerDead,
-        look_again: float = POLL_INTERVAL,
+        poll_interval: float = POLL_INTERVAL,
     ) -> None:
         self.policy = policy
-        self.stops = StartChecks(store)
-        self._look_again = look_again
+        self.start_checks = StartChecks(store)
+        self._poll_interval = poll_interval
         self._store = store
         self._clock = clock
-        self._conditions = conditions
+        self._compile_condition = compile_condition
         self._validate = validate
         self._is_dead = is_dead
         self._check_run: Callable[[ToolCall], None] = _accept_any_run
-        self._own: Callable[[Approval], Approval] = _accept_any_call
+        self._require_visible: Callable[[Approval], Approval] = _accept_any_call
         self._fence: int | None = None
-        self._basis: PolicyEpoch | None = None
+        self._epoch: PolicyEpoch | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
-        self._granting: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
+        self._grant_conditions: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
 
-    def outside(self, owners: frozenset[str] | None = None) -> Gate:
+    def for_external(self, owners: frozenset[str] | None = None) -> Gate:
         """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
 
         With `owners`, nor is any call that is not of one of them.
         """
         gate = self._copy()
-        gate._basis = self.stops.basis(self.policy)  # before it is looked up what the tool is: a pin may come meanwhile
-        gate._check_run, gate._own = _check_external_run, _require_external
+        gate._epoch = self.start_checks.current_epoch(
+            self.policy
+        )  # before it is looked up what the tool is: a pin may come meanwhile
+        gate._check_run, gate._require_visible = _check_external_run, _require_external
         if owners is not None:
-            gate._own, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
+            gate._require_visible, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
         return gate
 
-    def within(self, fence: int) -> Gate:
+    def with_fence(self, fence: int) -> Gate:
         """The same for whoever has a thread by this fence. Who has lost it asks nobody any more."""
         gate = self._copy()
         gate._fence = fence
@@ -123,7 +125,7 @@ class Gate:
         spec: ToolSpec,
         *,
         approval_id: str = "",
-        take_misfits: bool = False,
+        accept_invalid: bool = False,
         fill: FillTerms | None = None,
     ) -> Outcome:
         """A known call gets its standing outcome, whatever the policy says now.
@@ -132,46 +134,50 @@ class Gate:
         in is kept for people to see, flagged, and cannot be approved as it is. `fill` puts in what a rule leaves open.
         """
         self._check_run(call)
-        if (stopping := await self.stops.stopping(call)) is not None:
-            return await self._refuse_frozen(call, spec, stopping)
-        is_short = len(call.args) <= self.policy.at_once
-        judged = claims.judge(self.policy, call, spec, fill) if is_short else await self.judged(call, spec, fill)
-        if not isinstance(judged.verdict, Allow) or not judged.is_read or approval_id or take_misfits:
-            return await self._record(call, spec, judged, approval_id, take_misfits=take_misfits)
-        known = await self._known(call)
+        if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
+            return await self._refuse_frozen(call, spec, active_freeze)
+        is_short = len(call.args) <= self.policy.max_inline_bytes
+        judgement = claims.judge(self.policy, call, spec, fill) if is_short else await self.judge(call, spec, fill)
+        if not isinstance(judgement.verdict, Allow) or not judgement.is_read or approval_id or accept_invalid:
+            return await self._record(call, spec, judgement, approval_id, accept_invalid=accept_invalid)
+        known = await self._find_outcome(call)
         if known is None:
             self._store.count_read(call.workspace, call.tool)
         return known or Proceed(call.args)
 
     async def ask(self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "") -> Outcome:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
-        self._check_question(call.value)
+        self._check_question(call.parsed_args)
         self._check_run(call)
-        if (stopping := await self.stops.stopping(call)) is not None:
-            return await self._refuse_frozen(call, spec, stopping)
-        judged = await self.judged(call, spec)
-        verdict = judged.verdict
+        if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
+            return await self._refuse_frozen(call, spec, active_freeze)
+        judgement = await self.judge(call, spec)
+        verdict = judgement.verdict
         if isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)
         if isinstance(verdict, Ask):
             verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
-        return await self._record(call, spec, judged._replace(verdict=verdict), approval_id)
+        return await self._record(call, spec, judgement._replace(verdict=verdict), approval_id)
 
-    async def judged(self, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
+    async def judge(self, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
         """Beside the event loop where that could take long, by the policy that is in force when it is done."""
         policy = self.policy
-        if len(call.args) <= policy.at_once:
+        if len(call.args) <= policy.max_inline_bytes:
             return claims.judge(policy, call, spec, fill)
-        judged = await asyncio.to_thread(claims.judge, policy, call, spec, fill)
-        return judged if policy is self.policy else await self.judged(fast_replace(call, efforts={}), spec, fill)
+        judgement = await asyncio.to_thread(claims.judge, policy, call, spec, fill)
+        return (
+            judgement
+            if policy is self.policy
+            else await self.judge(fast_replace(call, condition_budgets={}), spec, fill)
+        )
 
-    async def look(self, workspace: str, approval_id: str) -> Outcome:
+    async def get_outcome(self, workspace: str, approval_id: str) -> Outcome:
         stored = await self._store.get(workspace, approval_id)
-        self._own(stored.approval)
-        return await self._settle(stored)
+        self._require_visible(stored.approval)
+        return await self._resolve_outcome(stored)
 
     async def wait(
-        self, workspace: str, approval_id: str, timeout: float | None = None, *, heard: int | None = None
+        self, workspace: str, approval_id: str, timeout: float | None = None, *, last_seen_question: int | None = None
     ) -> Outcome:
         """Comes back when the call needs no more waiting, or with Waiting when the time is up.
 
@@ -180,41 +186,43 @@ class Gate:
         deadline = None if timeout is None else self._clock() + int(timeout * 1000)
         async with self._store.watch(workspace, approval_id) as watch:
             while True:
-                outcome = await self.look(workspace, approval_id)
+                outcome = await self.get_outcome(workspace, approval_id)
                 if not isinstance(outcome, Waiting) or (
-                    heard is not None and max(outcome.questions, default=0) > heard
+                    last_seen_question is not None and max(outcome.questions, default=0) > last_seen_question
                 ):
                     return outcome
                 now = self._clock()
                 if deadline is not None and now >= deadline:
                     return outcome
                 marks = [mark for mark in (deadline, outcome.until) if mark is not None]
-                pause = min([self._look_again, *((mark - now) / 1000 for mark in marks)])
-                await watch.changed(max(pause, 0.001))
+                pause = min([self._poll_interval, *((mark - now) / 1000 for mark in marks)])
+                await watch.wait(max(pause, 0.001))
 
     async def start(
         self, workspace: str, approval_id: str, runner: str, lease: int = execute.DEFAULT_LEASE, spec_sha256: str = ""
     ) -> Execution:
         """One winner; everybody else is told why not. What is frozen or denied now does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
-        stored = await self.stops.again(approval_id, work)
+        stored = await self.start_checks.retry_if_edited(approval_id, work)
         approval, args = stored.approval, stored.payload.args or b"{}"
         return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
 
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
-        judged = await self.stops.judged(self.policy, workspace, approval_id)
+        recheck = await self.start_checks.recheck(self.policy, workspace, approval_id)
 
         def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
-            self._own(stored.approval)
+            self._require_visible(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
-            stopped = self.stops.at_start(stored.approval, runner, freezes, judged)
-            return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, stopped=stopped)
+            stopped = self.start_checks.start_error(stored.approval, runner, freezes, recheck)
+            return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
 
         return await self._store.transition_stored(workspace, approval_id, step)
 
     async def renew(self, workspace: str, approval_id: str, fence: int, lease: int = execute.DEFAULT_LEASE) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execute.renew(self._own(approval), fence, lease, moment)
+            workspace,
+            approval_id,
+            lambda approval, moment: execute.renew(self._require_visible(approval), fence, lease, moment),
         )
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
@@ -237,7 +245,7 @@ class Gate:
         late: Callable[[LateReport], bool],
     ) -> Approval:
         def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
-            return execute.finish(self._own(approval), fence, report, moment, ok=ok, late=late)
+            return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
 
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
@@ -256,23 +264,29 @@ class Gate:
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execute.abandon(self._own(approval), fence, moment)
+            workspace,
+            approval_id,
+            lambda approval, moment: execute.abandon(self._require_visible(approval), fence, moment),
         )
 
-    async def admit(self, workspace: str, approval_id: str, fence: int) -> Approval:
+    async def mark_effect_unknown(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The tool itself does not know whether it took effect: a person has to look."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execute.report_unknown(self._own(approval), fence, moment)
+            workspace,
+            approval_id,
+            lambda approval, moment: execute.report_unknown(self._require_visible(approval), fence, moment),
         )
 
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: cancel(self._own(approval), actor, reason, moment)
+            workspace,
+            approval_id,
+            lambda approval, moment: cancel(self._require_visible(approval), actor, reason, moment),
         )
 
     async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
         """What people want to know of the agent, and it has not replied to."""
-        open_now = self._own((await self._store.get(workspace, approval_id)).approval).open_questions
+        open_now = self._require_visible((await self._store.get(workspace, approval_id)).approval).open_questions
         timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
         asked = [Question(json.loads(e.data)["number"], e.actor, _entry_text(e)) for e in timeline if e.kind == "asked"]
         return [question for question in asked if question.number in open_now]
@@ -282,7 +296,7 @@ class Gate:
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, moment: discussion.reply(self._own(approval), number, text, actor, moment),
+            lambda approval, moment: discussion.reply(self._require_visible(approval), number, text, actor, moment),
         )
 
     async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
@@ -291,25 +305,25 @@ class Gate:
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, moment: discussion.remark(self._own(approval), text, actor, moment),
+            lambda approval, moment: discussion.remark(self._require_visible(approval), text, actor, moment),
         )
 
-    async def known(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
+    async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
         """What became of a call, if people were asked about it or it was let through as a write."""
         found = await self._store.find(workspace, run_id, call_id)
         return None if found is None else found.approval
 
-    async def edited(self, workspace: str, approval_id: str) -> Args | None:
+    async def get_edited_args(self, workspace: str, approval_id: str) -> Args | None:
         """The arguments as people changed them, secrets hidden; None if nobody did."""
         approval, payload = await self._store.get(workspace, approval_id)
         return cast(Args, read_canonical(payload.shown or payload.args or b"{}")) if approval.editors else None
 
-    async def _known(self, call: ToolCall, given: str = "") -> Outcome | None:
+    async def _find_outcome(self, call: ToolCall, approval_id: str = "") -> Outcome | None:
         known = await self._store.find(call.workspace, call.run_id, call.call_id)
         if known is None:
             return None
-        propose.check_same_call(known.approval, call, given)
-        return await self._settle(known)
+        propose.check_same_call(known.approval, call, approval_id)
+        return await self._resolve_outcome(known)
 
     def _check_question(self, asked: Args) -> None:
         """Raises InvalidRequest for one that nobody could ever answer."""
@@ -320,63 +334,73 @@ class Gate:
             self._validate(cast(Args, schema), None)  # raises where the schema itself is wrong
 
     async def _record(
-        self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
+        self,
+        call: ToolCall,
+        spec: ToolSpec,
+        judgement: Judgement,
+        approval_id: str = "",
+        *,
+        accept_invalid: bool = False,
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        verdict = judged.verdict
-        basis = self._basis or self.stops.basis(self.policy)  # what gave it, whatever is in force by the end
-        propose.check_approval_id(given)
-        misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
+        verdict = judgement.verdict
+        epoch = self._epoch or self.start_checks.current_epoch(
+            self.policy
+        )  # what gave it, whatever is in force by the end
+        propose.check_approval_id(approval_id)
+        misfits = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
-            known = await self._known(call, given)
+            known = await self._find_outcome(call, approval_id)
             if known is not None:
                 return known
-        if misfits and not take_misfits:
+        if misfits and not accept_invalid:
             raise schema_error(misfits)
         if misfits and isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
-        proposal = (await self._proposal(call, spec, verdict, given, misfits))._replace(effects=judged.effects)
+        proposal = (await self._make_proposal(call, spec, verdict, approval_id, misfits))._replace(
+            effects=judgement.effects
+        )
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
                 refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
-                return _with_warnings(refused, judged.warnings)
+                return _with_warnings(refused, judgement.warnings)
             case Allow():
-                return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), basis)
+                return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), epoch)
             case Ask():
-                terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
-                outcome = await self._begin_asked(proposal, terms, judged, basis)
-                return _with_warnings(outcome, judged.warnings)
+                terms = replace(verdict, notes=(*verdict.notes, *judgement.warnings)) if judgement.warnings else verdict
+                outcome = await self._begin_asked(proposal, terms, judgement, epoch)
+                return _with_warnings(outcome, judgement.warnings)
             case _:
                 assert_never(verdict)
 
-    async def _begin_asked(self, proposal: Proposal, terms: Ask, judged: Judgement, basis: PolicyEpoch) -> Outcome:
+    async def _begin_asked(self, proposal: Proposal, terms: Ask, judgement: Judgement, epoch: PolicyEpoch) -> Outcome:
         """What grants say of the arguments is worked out before; if there are others by then, once more."""
         place = (proposal.call.workspace, proposal.call.tool)
-        conditions = self._granting.get(place, ())
+        conditions = self._grant_conditions.get(place, ())
         while True:
-            held = await evaluate_conditions(conditions, judged, self._conditions) if conditions else {}
+            held = await evaluate_conditions(conditions, judgement, self._compile_condition) if conditions else {}
             try:
-                return await self._begin(proposal, self._asked(proposal, terms, judged, held), basis)
+                return await self._begin(proposal, self._make_ask_step(proposal, terms, judgement, held), epoch)
             except UnevaluatedConditions as unheld:
-                if len(self._granting) >= MAX_CACHED_TOOLS:
-                    self._granting.clear()
-                conditions = self._granting[place] = unheld.conditions
+                if len(self._grant_conditions) >= MAX_CACHED_TOOLS:
+                    self._grant_conditions.clear()
+                conditions = self._grant_conditions[place] = unheld.conditions
 
-    async def _begin(self, proposal: Proposal, step: ProposalStep, basis: PolicyEpoch) -> Outcome:
-        stored = await self._store.begin(ProposalTransaction(proposal, step, self._fence))
+    async def _begin(self, proposal: Proposal, step: ProposalStep, epoch: PolicyEpoch) -> Outcome:
+        stored = await self._store.propose(ProposalTransaction(proposal, step, self._fence))
         if stored.approval.id == proposal.id:
-            self.stops.keep(basis, stored.approval)
-        return await self._settle(stored)
+            self.start_checks.cache_allowed(epoch, stored.approval)
+        return await self._resolve_outcome(stored)
 
-    async def _settle(self, stored: Stored) -> Outcome:
+    async def _resolve_outcome(self, stored: Stored) -> Outcome:
         """The outcome by the clock; what time has decided meanwhile is tidied on the way."""
         now = self._clock()
-        approval = self.stops.deferred(stored.approval, now)
+        approval = self.start_checks.defer_approval(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.runner)
         if dead and execute.may_restart(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
-            return self.stops.unless_frozen(again, approval)
+            return self.start_checks.wait_if_frozen(again, approval)
         overdue = approval.status == "pending" and now >= approval.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace
@@ -384,31 +408,33 @@ class Gate:
                 workspace, approval.id, lambda current, moment: fire_next_timer(current, moment, runner_is_dead=dead)
             )
             stored = await self._store.get(workspace, approval.id)
-        return self.stops.unless_frozen(approval_outcome(approval, stored.payload, now), approval)
+        return self.start_checks.wait_if_frozen(approval_outcome(approval, stored.payload, now), approval)
 
-    async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, stopping: Freeze) -> Outcome:
+    async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, active_freeze: Freeze) -> Outcome:
         """A known call has its standing outcome; of many reads only some get an entry."""
-        known = await self._known(call)
+        known = await self._find_outcome(call)
         if known is not None:
             return known
-        reason = freeze.freeze_message(stopping)
-        if spec.effect == "read" and not self.stops.read_entries.take(self._clock()):
+        reason = freeze.freeze_message(active_freeze)
+        if spec.effect == "read" and not self.start_checks.read_entry_limiter.allow(self._clock()):
             return Refused(reason, "denied")
         return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
 
-    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement, held: ConditionResults) -> ProposalStep:
+    def _make_ask_step(
+        self, proposal: Proposal, terms: Ask, judgement: Judgement, held: ConditionResults
+    ) -> ProposalStep:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
-            doubted = proposal.alarms or moment.behind or proposal.call.doubt
-            found = None if doubted else find_covering_grant(proposal, terms, judged, grants(), held, moment)
+            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.doubt
+            found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
             if found is None:
                 return propose.request_approval(proposal, terms, moment)
             return propose.allow_by_grant(proposal, terms, found, moment)
 
         return step
 
-    async def _proposal(
-        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
+    async def _make_proposal(
+        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, approval_id: str, misfits: tuple[Problem, ...]
     ) -> Proposal:
         is_small, key = len(call.args) < OFFLOAD_THRESHOLD, await self._store.secret_key(call.workspace)
         shown, findings, sentence = (
@@ -422,7 +448,7 @@ class Gate:
             preview = await render_preview(spec, call)
         words = (spec, call.args, shown, preview)
         return Proposal(
-            id=given or uuid7(self._clock(), chance[:20]),
+            id=approval_id or uuid7(self._clock(), chance[:20]),
             nonce=chance[20:],
             call=call,
             spec=spec,
@@ -431,10 +457,10 @@ class Gate:
             alarms=tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
             preview=stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
             policy_sha256=self.policy.sha256,
-            shadows=self.policy.shadows(call, spec)
-            if len(call.args) <= self.policy.at_once
-            else await asyncio.to_thread(self.policy.shadows, call, spec),
-            given=bool(given),
+            shadows=self.policy.shadow_verdicts(call, spec)
+            if len(call.args) <= self.policy.max_inline_bytes
+            else await asyncio.to_thread(self.policy.shadow_verdicts, call, spec),
+            has_caller_id=bool(approval_id),
             misfits=misfits,
         )
 
@@ -503,7 +529,7 @@ async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
     if spec.preview is None:
         return ""
     try:
-        made = spec.preview(call.value)
+        made = spec.preview(call.parsed_args)
         return str(await made if inspect.isawaitable(made) else made)[:100_000]
     except Exception as error:  # noqa: BLE001  the reviewer is told that there is no preview, and why
         return f"No preview: {type(error).__name__}."
@@ -521,23 +547,30 @@ class UnevaluatedConditions(Stale):
 
 
 async def evaluate_conditions(
-    conditions: Sequence[str], judged: Judgement, compile_condition: ConditionCompiler
+    conditions: Sequence[str], judgement: Judgement, compile_condition: ConditionCompiler
 ) -> ConditionResults:
     """Within what all conditions on a call may take together."""
 
     def held() -> ConditionResults:
-        ways = (judged.readings, judged.effects, compile_condition)
+        ways = (judgement.readings, judgement.effects, compile_condition)
         return {when: grant.condition_holds(when, *ways) for when in conditions}
 
-    return held() if len(judged.readings[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
+    return held() if len(judgement.readings[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
 
 
 def find_covering_grant(
-    proposal: Proposal, terms: Ask, judged: Judgement, grants: Sequence[Grant], held: ConditionResults, moment: Moment
+    proposal: Proposal,
+    terms: Ask,
+    judgement: Judgement,
+    grants: Sequence[Grant],
+    held: ConditionResults,
+    moment: Moment,
 ) -> Grant | None:
     """Inside the transaction: whether a grant still stands, and not what its condition says of the call."""
     scope = (proposal.spec, terms, moment.now)
-    meant = [each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judged.readings)]
+    meant = [
+        each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judgement.readings)
+    ]
     conditions = {each.when for each in meant if each.when}
     if not conditions <= held.keys():
         raise UnevaluatedConditions(sorted(conditions))

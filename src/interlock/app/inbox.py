@@ -64,8 +64,8 @@ class GrantView:
 
     grant: Grant
     state: GrantState
-    used: Sequence[Stored]
-    revoked: Entry | None
+    recent_calls: Sequence[Stored]
+    revocation_entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +86,28 @@ class Inbox:
         store: Store,
         policy: Policy,
         clock: Clock,
-        conditions: ConditionCompiler,
+        compile_condition: ConditionCompiler,
         validate: Validator,
-        stops: StartChecks | None = None,
+        start_checks: StartChecks | None = None,
     ) -> None:
         self.policy = policy
-        self.stops = stops or StartChecks(store)
-        self.specs: SpecLookup = no_registered_specs
+        self.start_checks = start_checks or StartChecks(store)
+        self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
         self._clock = clock
-        self._conditions = conditions
+        self._compile_condition = compile_condition
         self._validate = validate
-        self._refusals = AttemptLimiter(MAX_REFUSALS)
+        self._refusal_limiter = AttemptLimiter(MAX_REFUSALS)
 
     async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
-        return self.stops.shown(await self._store.list(workspace, query), self._clock())
+        return self.start_checks.defer_page(await self._store.list(workspace, query), self._clock())
 
     async def stats(self, workspace: str) -> Stats:
         return await self._store.stats(workspace)
 
     async def show(self, workspace: str, approval_id: str) -> ApprovalDetails:
         stored = await self._store.get(workspace, approval_id)
-        stored = stored._replace(approval=self.stops.deferred(stored.approval, self._clock()))
+        stored = stored._replace(approval=self.start_checks.defer_approval(stored.approval, self._clock()))
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
@@ -115,14 +115,14 @@ class Inbox:
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         try:
-            return await self.stops.again(
+            return await self.start_checks.retry_if_edited(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
         except ALREADY_DECIDED_ERRORS as error:
-            return await self.refuse(workspace, approval_id, decision, reviewer, error)
+            return await self.record_refusal(workspace, approval_id, decision, reviewer, error)
 
     async def _decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
-        prepare = await self._prepared(workspace, approval_id, decision)
+        prepare = await self._prepare_decision(workspace, approval_id, decision)
         return await self._store.transition_by(
             workspace,
             approval_id,
@@ -130,27 +130,29 @@ class Inbox:
             lambda approval, moment, who: approvals.decide(approval, decision, who, moment, prepare(approval)),
         )
 
-    async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
+    async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raises what `decide` would raise now; nothing is kept of it."""
-        await self.stops.again(approval_id, partial(self._foresee, workspace, approval_id, decision, reviewer))
+        await self.start_checks.retry_if_edited(
+            approval_id, partial(self._check_decision, workspace, approval_id, decision, reviewer)
+        )
 
-    async def _foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
+    async def _check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         stored = await self._store.get(workspace, approval_id)
-        prepare = await self._prepared(workspace, approval_id, decision)
+        prepare = await self._prepare_decision(workspace, approval_id, decision)
         prepared = prepare(stored.approval)
-        moment = Moment(self._clock(), behind=False)
-        approval = self.stops.deferred(stored.approval, moment.now)
+        moment = Moment(self._clock(), is_clock_behind=False)
+        approval = self.start_checks.defer_approval(stored.approval, moment.now)
         if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:
             raise error
 
-    async def refuse(
+    async def record_refusal(
         self, workspace: str, approval_id: str, decision: Decision | None, reviewer: Reviewer, error: Error
     ) -> Approval:
         """Raises the error, and keeps that somebody tried: for what is wrong with how a decision came."""
         who, now = f"{workspace}\n{reviewer.name}", self._clock()
-        if self._refusals.wait(who, now):
+        if self._refusal_limiter.retry_after(who, now):
             raise error  # one person must not fill the ledger
-        self._refusals.begin(who, now)
+        self._refusal_limiter.record_attempt(who, now)
         kind, seen = ("", None) if decision is None else (decision.kind, decision.seen.args_sha256)
         return await self._store.transition(
             workspace,
@@ -242,7 +244,7 @@ class Inbox:
     async def grant(self, draft: Grant, maker: Reviewer) -> Grant:
         """`draft` says what it covers and until when; who made it comes from the reviewer."""
         if draft.when:
-            self._conditions(draft.when)
+            self._compile_condition(draft.when)
         spec = await self._store.spec(draft.spec_sha256)
         if spec is not None:
             grants.check_budget_argument(draft, spec)
@@ -250,7 +252,7 @@ class Inbox:
         return await self._store.add_grant(*making, lambda moment, who: grants.make(draft, who, moment))
 
     async def revoke(self, workspace: str, grant_id: str, by: Reviewer, reason: str = "") -> Grant:
-        return await self._store.step_grant(
+        return await self._store.update_grant(
             workspace, grant_id, lambda grant, moment: grants.revoke(grant, by, moment, reason)
         )
 
@@ -274,10 +276,10 @@ class Inbox:
             user.role,
             teams=user.teams,
             via=via,
-            covers=active_delegations(users, name, user.teams, self._clock()),
+            delegations_to_me=active_delegations(users, name, user.teams, self._clock()),
         )
 
-    async def covers(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
+    async def find_delegations(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
         """The people who are away now and let this one decide in their place."""
         return active_delegations(await self._store.users(workspace), name, teams, self._clock())
 
@@ -295,18 +297,18 @@ class Inbox:
     ) -> Approval | Error:
         try:
             if isinstance(decision, Error):
-                return await self.refuse(workspace, approval_id, None, reviewer, decision)
+                return await self.record_refusal(workspace, approval_id, None, reviewer, decision)
             return await self.decide(workspace, approval_id, decision, reviewer)
         except Error as error:
             return error
 
-    async def _prepared(
+    async def _prepare_decision(
         self, workspace: str, approval_id: str, decision: Decision
     ) -> Callable[[Approval], PreparedEdit | Error | None]:
         """Worked out before the transaction: a checked edit or answer, or whether the policy of now denies the call."""
         match decision:
             case Approve():
-                return (await self.stops.judged(self.policy, workspace, approval_id)).for_person
+                return (await self.start_checks.recheck(self.policy, workspace, approval_id)).reviewer_error
             case Edit() | Respond():
                 prepared = await self._prepare(await self._store.get(workspace, approval_id), decision)
                 return lambda _: prepared
@@ -318,13 +320,13 @@ class Inbox:
         try:
             match decision:
                 case Edit():
-                    return await self._edited(stored, decision)
+                    return await self._prepare_edit(stored, decision)
                 case Respond():
                     return self._answer_problem(stored, decision)
         except InvalidRequest as error:
             return InvalidDecision(error.message, [Problem("/args", error.message)], approval_id=stored.approval.id)
 
-    async def _edited(self, stored: Stored, decision: Edit) -> PreparedEdit | Error:
+    async def _prepare_edit(self, stored: Stored, decision: Edit) -> PreparedEdit | Error:
         """Checked by the tool's schema and judged by the policy of now; errors go to the person, not to the model."""
         approval, spec = stored.approval, await self._spec(stored.approval)
         key = await self._store.secret_key(approval.subject.workspace)
@@ -336,9 +338,9 @@ class Inbox:
             return InvalidDecision(f"The edit does not fit the tool: {listed}.", problems, approval_id=approval.id)
         args = canonical(whole)
         shown = redact(args, spec, key)
-        verdict = await self.stops.judge(self.policy, approval, args, spec)
+        verdict = await self.start_checks.judge_approval(self.policy, approval, args, spec)
         if isinstance(verdict, Deny):
-            return denied_now_error(verdict, approval).deciding()
+            return denied_now_error(verdict, approval).for_decision()
         findings = call_findings(spec, shown.value, shown.secrets)
         return PreparedEdit(
             replaces=approval.args_sha256,
@@ -353,7 +355,7 @@ class Inbox:
 
     def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
         """What is stored of a tool has no functions; the tool itself has, if it is the one that was asked about."""
-        own = self.specs(approval.subject.workspace, approval.subject.tool)
+        own = self.find_registered_spec(approval.subject.workspace, approval.subject.tool)
         return own if own is not None and own.sha256 == stored.sha256 else stored
 
     def _answer_problem(self, stored: Stored, decision: Respond) -> Error | None:

@@ -98,16 +98,16 @@ async def verify_exports(
     sources: Iterable[ExportFile],
     head: Head | None,
     distrust: DistrustCheck,
-    read: Callable[[int], None] = lambda _: None,
+    on_read: Callable[[int], None] = lambda _: None,
 ) -> tuple[AuditReport, list[tuple[str, SignedHead]]]:
     """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
 
     `read` is told how many bytes were.
     """
     verifier: Verifier | None = None
-    strangers, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
+    unknown_entries, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
     for source in sources:
-        blocks = _read_blocks(source, read)
+        blocks = _read_blocks(source, on_read)
         first, *lines = next(blocks, [b""])
         verifier = _continue_chain(verifier, _read_header(source.name, first), head, source.name)
         reading = ExportReader(source.name, verifier, distrust)
@@ -116,11 +116,11 @@ async def verify_exports(
                 reading.take(line)
             await asyncio.sleep(0)
         heads += [(source.name, end) for end in reading.finish()]
-        strangers += reading.strangers
+        unknown_entries += reading.unknown_entries
     if verifier is None:
         raise Misconfigured("There is no export to verify.")
     verifier.finish()
-    return replace(make_report(verifier, []), strangers=strangers), heads
+    return replace(make_report(verifier, []), unknown_entries=unknown_entries), heads
 
 
 def _continue_chain(verifier: Verifier | None, after: Head, head: Head | None, name: str) -> Verifier:
@@ -130,7 +130,7 @@ def _continue_chain(verifier: Verifier | None, after: Head, head: Head | None, n
         raise Misconfigured(f"{name} is of the workspace {after.workspace!r}, not of {verifier.workspace!r}.")
     last = verifier.head
     if (after.seq, after.link) != (last.seq, last.link):
-        verifier.fault(
+        verifier.add_violation(
             after.seq + 1,
             f"{name} does not follow on what came before it: that ends with entry {last.seq}, "
             f"and this goes on from {'another ' if after.seq == last.seq else ''}entry {after.seq}.",
@@ -142,7 +142,7 @@ class ExportReader:
     """The lines of one export behind its first, one by one."""
 
     def __init__(self, name: str, verifier: Verifier, distrust: DistrustCheck) -> None:
-        self.strangers = 0
+        self.unknown_entries = 0
         self._name = name
         self._verifier = verifier
         self._distrust = distrust
@@ -161,9 +161,9 @@ class ExportReader:
     def finish(self) -> list[SignedHead]:
         last = self._verifier.head.seq
         if self._added:
-            self._verifier.fault(last, f"{self._name} goes on behind its head: something was added.")
+            self._verifier.add_violation(last, f"{self._name} goes on behind its head: something was added.")
         if not self._ended:
-            self._verifier.fault(last, f"{self._name} ends without its head: it was cut behind entry {last}.")
+            self._verifier.add_violation(last, f"{self._name} ends without its head: it was cut behind entry {last}.")
         return [] if self._end is None else [self._end]
 
     def _entry(self, line: bytes) -> None:
@@ -172,10 +172,10 @@ class ExportReader:
             verifier.feed_raw([_read_line(line)])
         except PARSE_ERRORS as error:
             link = line.partition(b"\t")[0]
-            verifier.skip(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
-        if verifier.laws.strangers:  # counted and let go: an export can be of any length
-            self.strangers += len(verifier.laws.strangers)
-            verifier.laws.strangers.clear()
+            verifier.add_unreadable(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
+        if verifier.invariants.unknown_entries:  # counted and let go: an export can be of any length
+            self.unknown_entries += len(verifier.invariants.unknown_entries)
+            verifier.invariants.unknown_entries.clear()
 
     def _close(self, line: bytes) -> None:
         last = self._verifier.head
@@ -184,15 +184,15 @@ class ExportReader:
         except InvalidRequest:
             end = None
         if end is None or plain_json(end.to_json()).encode() != line:
-            self._verifier.fault(last.seq, f"{self._name}: The last line is not a head: it was altered.")
+            self._verifier.add_violation(last.seq, f"{self._name}: The last line is not a head: it was altered.")
             return
         if end.head != last:
             said = f"The head at the end of {self._name} is of entry {end.head.seq} and does not fit"
-            self._verifier.fault(
+            self._verifier.add_violation(
                 end.head.seq, f"{said} entry {last.seq}, the last one here: entries were cut or altered."
             )
         if reason := self._distrust(end):
-            self._verifier.fault(end.head.seq, f"The head at the end of {self._name} {reason}.")
+            self._verifier.add_violation(end.head.seq, f"The head at the end of {self._name} {reason}.")
         self._end = end
 
 
@@ -247,11 +247,11 @@ def _read_header(name: str, line: bytes) -> Head:
     )
 
 
-def _read_blocks(source: ExportFile, read: Callable[[int], None]) -> Iterator[list[bytes]]:
+def _read_blocks(source: ExportFile, on_read: Callable[[int], None]) -> Iterator[list[bytes]]:
     """Lines without their ends; a file that never ends one must not fill the memory."""
     rest = b""
     while block := source.file.read(BLOCK_SIZE):
-        read(len(block))
+        on_read(len(block))
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > MAX_LINE:
             raise Misconfigured(f"{source.name} holds a line of more than {MAX_LINE:,} bytes; that is no ledger.")

@@ -23,10 +23,10 @@ class RunHolder(NamedTuple):
     agent: str
     runner: str
     lease: int
-    ours: str = ""
+    runner_prefix: str = ""
 
-    def own(self, run: Run) -> Run:
-        if not run.runner.startswith(self.ours):
+    def require_own(self, run: Run) -> Run:
+        if not run.runner.startswith(self.runner_prefix):
             raise NotFound("There is no run with this id.", run_id=run.id)
         return run
 
@@ -43,55 +43,59 @@ class RunService:
         self,
         store: RunStore,
         clock: Clock,
-        is_gone: IsRunnerDead,
-        opening: AbstractAsyncContextManager[None] | None = None,
+        is_runner_dead: IsRunnerDead,
+        open_guard: AbstractAsyncContextManager[None] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._is_gone = is_gone
-        self._opening = opening or nullcontext()
+        self._is_runner_dead = is_runner_dead
+        self._open_guard = open_guard or nullcontext()
 
-    async def take_up(self, holder: RunHolder) -> ClaimedRun:
+    async def acquire(self, holder: RunHolder) -> ClaimedRun:
         """Continues the newest run of this agent whose program is gone; else begins one."""
         for run in await self.open_runs(holder.workspace, holder.agent):
-            if not run.runner.startswith(holder.ours):
+            if not run.runner.startswith(holder.runner_prefix):
                 continue
             if run.runner == holder.runner:  # told twice, since the first answer got lost
                 return ClaimedRun(run.id, resumed=True)
-            if not self._is_gone(run.runner) and self._clock() < run.lease_until:
+            if not self._is_runner_dead(run.runner) and self._clock() < run.lease_until:
                 continue
             with suppress(Conflict, NotFound):  # another start of the same program was quicker
-                await self._store.step_run(
-                    holder.workspace, run.id, lambda run, moment: self._resumed(run, holder, moment)
+                await self._store.update_run(
+                    holder.workspace, run.id, lambda run, moment: self._resume(run, holder, moment)
                 )
                 return ClaimedRun(run.id, resumed=True)
-        return await self._begun(holder)
+        return await self._open_new(holder)
 
     async def open_runs(self, workspace: str, agent: str) -> Sequence[Run]:
         """The newest first."""
         return await self._store.runs(workspace, agent)
 
     async def renew(self, holder: RunHolder, run_id: str) -> None:
-        await self._store.step_run(
+        await self._store.update_run(
             holder.workspace,
             run_id,
-            lambda run, moment: renew_run(holder.own(run), holder.runner, holder.lease, moment),
+            lambda run, moment: renew_run(holder.require_own(run), holder.runner, holder.lease, moment),
         )
 
     async def close(self, holder: RunHolder, run_id: str) -> None:
-        await self._store.step_run(holder.workspace, run_id, lambda run, _: close_run(holder.own(run), holder.runner))
+        await self._store.update_run(
+            holder.workspace, run_id, lambda run, _: close_run(holder.require_own(run), holder.runner)
+        )
 
-    async def leave(self, holder: RunHolder, run_id: str) -> None:
+    async def release(self, holder: RunHolder, run_id: str) -> None:
         """The next start of the program goes on at once."""
-        await self._store.step_run(holder.workspace, run_id, lambda run, _: release_run(holder.own(run), holder.runner))
+        await self._store.update_run(
+            holder.workspace, run_id, lambda run, _: release_run(holder.require_own(run), holder.runner)
+        )
 
-    def _resumed(self, run: Run, holder: RunHolder, moment: Moment) -> Change[Run]:
-        return resume_run(run, holder.runner, holder.lease, moment, runner_is_dead=self._is_gone(run.runner))
+    def _resume(self, run: Run, holder: RunHolder, moment: Moment) -> Change[Run]:
+        return resume_run(run, holder.runner, holder.lease, moment, runner_is_dead=self._is_runner_dead(run.runner))
 
-    async def _begun(self, holder: RunHolder) -> ClaimedRun:
+    async def _open_new(self, holder: RunHolder) -> ClaimedRun:
         workspace, agent, runner, lease, _ = holder
         run_id = uuid7(self._clock())
-        async with self._opening:
+        async with self._open_guard:
             await self._store.add_run(
                 workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment)
             )

@@ -51,10 +51,10 @@ class RecheckResult(NamedTuple):
             raise ArgsChanged("The arguments changed meanwhile. Look again.", approval_id=approval.id)
         return self.denied
 
-    def for_person(self, approval: Approval) -> DeniedNow | None:
+    def reviewer_error(self, approval: Approval) -> DeniedNow | None:
         """Why they cannot approve it."""
         denied = self.check(approval) if approval.status == "pending" else None
-        return None if denied is None else denied_now_error(denied, approval).deciding()
+        return None if denied is None else denied_now_error(denied, approval).for_decision()
 
 
 SpecLookup = Callable[[str, str], ToolSpec | None]
@@ -72,49 +72,54 @@ class StartChecks:
 
     def __init__(self, store: Store) -> None:
         self.freezes: tuple[Freeze, ...] = ()
-        self.read_entries = ReadEntryLimiter()
-        self.registered: SpecLookup = no_registered_specs
+        self.read_entry_limiter = ReadEntryLimiter()
+        self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
-        self._basis = PolicyEpoch(None)
-        self._judged: dict[str, RecheckResult] = {}  # by that basis, and not denied
-        self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
-        self._noted: set[tuple[str, str, tuple[str, ...], str]] = set()  # calls whose names are among them for certain
+        self._epoch = PolicyEpoch(None)
+        self._rechecks: dict[str, RecheckResult] = {}  # by that basis, and not denied
+        self._key_agents: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
+        self._recorded_callers: set[tuple[str, str, tuple[str, ...], str]] = (
+            set()
+        )  # calls whose names are among them for certain
 
     # Freezes
 
-    async def stopping(self, call: ToolCall) -> Freeze | None:
+    async def find_freeze(self, call: ToolCall) -> Freeze | None:
         """The freeze that a new call falls under."""
         caller = call.caller
-        if caller is not None and (call.workspace, caller.credential, call.agent_path, call.agent) not in self._noted:
+        if (
+            caller is not None
+            and (call.workspace, caller.credential, call.agent_path, call.agent) not in self._recorded_callers
+        ):
             await self._use_key(call)
         return freeze.find_active_freeze(self.freezes, call_target(call)) if self.freezes else None
 
-    def at_start(
-        self, approval: Approval, runner: str, freezes: Sequence[Freeze], judged: RecheckResult
+    def start_error(
+        self, approval: Approval, runner: str, freezes: Sequence[Freeze], recheck: RecheckResult
     ) -> Frozen | DeniedNow | None:
         """Inside the transaction of a start, with the freezes that it has read."""
-        stopping = (
+        active_freeze = (
             freeze.find_active_freeze(freezes, approval_target(approval, freeze.runner_key_id(runner)))
             if freezes
             else None
         )
-        if stopping is not None:
+        if active_freeze is not None:
             self.freezes = tuple(freezes)  # what is looked at next already knows of it
-            return freeze.frozen_error(stopping, approval.id)
-        denied = judged.check(approval) if approval.status in ("approved", "running") else None
+            return freeze.frozen_error(active_freeze, approval.id)
+        denied = recheck.check(approval) if approval.status in ("approved", "running") else None
         return None if denied is None else denied_now_error(denied, approval)
 
-    def deferred(self, approval: Approval, now: int) -> Approval:
+    def defer_approval(self, approval: Approval, now: int) -> Approval:
         """As it is while a freeze holds up its deadlines."""
         return freeze.defer_deadlines(approval, self.freezes, Moment(now)).state if self.freezes else approval
 
-    def shown(self, page: ApprovalPage, now: int) -> ApprovalPage:
+    def defer_page(self, page: ApprovalPage, now: int) -> ApprovalPage:
         if not self.freezes:
             return page
-        items = (stored._replace(approval=self.deferred(stored.approval, now)) for stored in page.items)
+        items = (stored._replace(approval=self.defer_approval(stored.approval, now)) for stored in page.items)
         return replace(page, items=tuple(items))
 
-    def unless_frozen(self, outcome: Outcome, approval: Approval) -> Outcome:
+    def wait_if_frozen(self, outcome: Outcome, approval: Approval) -> Outcome:
         """What may run as soon as a freeze is released is waited for."""
         if (
             isinstance(outcome, Proceed)
@@ -124,87 +129,87 @@ class StartChecks:
             return Waiting(approval.id, approval.status, until=None, args_sha256=approval.args_sha256)
         return outcome
 
-    async def against(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
+    async def fetch_start_error(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
         """Why an approved call would not be started now with this key, for those who are told before they start it.
 
         The freezes are read anew: whoever is told yes may not ask again.
         """
         self.freezes = await self._store.open_freezes(approval.subject.workspace)
-        stopping = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
-        if stopping is not None:
-            return freeze.frozen_error(stopping, approval.id)
-        denied = (await self.judged(policy, approval.subject.workspace, approval.id)).denied
+        active_freeze = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
+        if active_freeze is not None:
+            return freeze.frozen_error(active_freeze, approval.id)
+        denied = (await self.recheck(policy, approval.subject.workspace, approval.id)).denied
         return None if denied is None else denied_now_error(denied, approval)
 
     async def _use_key(self, call: ToolCall) -> None:
         """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
         if not call.key:
             return
-        used = self._used[call.workspace, call.key]
+        used = self._key_agents[call.workspace, call.key]
         new = {fold(agent) for agent in call.path} - used
         if new and ANY_AGENT not in used:
             new = new if len(used) + len(new) <= MAX_AGENT_NAMES else {ANY_AGENT}
-            await self._store.use_key(call.workspace, call.key, sorted(new))
+            await self._store.record_key_agents(call.workspace, call.key, sorted(new))
             used |= new
         if not call.agent_path:
-            if len(self._noted) >= MAX_CACHED_CALLS:
-                self._noted.clear()
-            self._noted.add((call.workspace, call.key, (), call.agent))
+            if len(self._recorded_callers) >= MAX_CACHED_CALLS:
+                self._recorded_callers.clear()
+            self._recorded_callers.add((call.workspace, call.key, (), call.agent))
 
     # The policy of now
 
-    def basis(self, policy: Policy) -> PolicyEpoch:
+    def current_epoch(self, policy: Policy) -> PolicyEpoch:
         """The same until another policy is in force, which its digest does not tell (switches), or people change."""
-        if self._basis.policy is not policy:
-            self._begin(policy)
-        return self._basis
+        if self._epoch.policy is not policy:
+            self._start_epoch(policy)
+        return self._epoch
 
-    def keep(self, basis: PolicyEpoch, approval: Approval) -> None:
+    def cache_allowed(self, epoch: PolicyEpoch, approval: Approval) -> None:
         """It was judged as it is stored, and not denied: while the basis counts it need not be judged again."""
-        if basis is not self._basis:
+        if epoch is not self._epoch:
             return
-        if len(self._judged) >= MAX_CACHED_CALLS:
-            self._judged.clear()
-        self._judged[approval.id] = RecheckResult(approval.binding)
+        if len(self._rechecks) >= MAX_CACHED_CALLS:
+            self._rechecks.clear()
+        self._rechecks[approval.id] = RecheckResult(approval.binding)
 
-    def forget(self, approval_id: str) -> None:
-        self._judged.pop(approval_id, None)
+    def invalidate(self, approval_id: str) -> None:
+        self._rechecks.pop(approval_id, None)
 
-    async def again(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def retry_if_edited(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Repeats what found the call edited since it was judged, as often as it was. Raises Outdated after that."""
         for left in reversed(range(EDITS)):
             try:
                 return await work()
             except ArgsChanged:
-                self.forget(approval_id)
+                self.invalidate(approval_id)
                 if not left:
                     raise
         raise AssertionError("not reached")
 
-    def forget_all(self) -> None:
+    def invalidate_all(self) -> None:
         """People changed, and rules look at their teams; or pins did, and rules look at effects."""
-        self._begin(self._basis.policy)
+        self._start_epoch(self._epoch.policy)
 
-    def _begin(self, policy: Policy | None) -> None:
-        self._basis = PolicyEpoch(policy)
-        self._judged.clear()
+    def _start_epoch(self, policy: Policy | None) -> None:
+        self._epoch = PolicyEpoch(policy)
+        self._rechecks.clear()
 
-    async def judged(self, policy: Policy, workspace: str, approval_id: str) -> RecheckResult:
-        basis = self.basis(policy)
-        known = self._judged.get(approval_id)
+    async def recheck(self, policy: Policy, workspace: str, approval_id: str) -> RecheckResult:
+        epoch = self.current_epoch(policy)
+        known = self._rechecks.get(approval_id)
         if known is not None:
             return known
         approval, payload = await self._store.get(workspace, approval_id)
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
-        verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
+        verdict = await self.judge_approval(policy, approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
             return RecheckResult(approval.binding, verdict)
-        self.keep(basis, approval)
+        self.cache_allowed(epoch, approval)
         return RecheckResult(approval.binding)
 
-    async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
+    async def judge_approval(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""
-        spec = await self._known_now(approval, spec)
+        spec = await self._current_spec(approval, spec)
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
         person = next((user for user in users if user.name == requester), None)
@@ -213,9 +218,9 @@ class StartChecks:
             judge = partial(judge, removed=True)
         elif person is not None:
             judge = partial(judge, tuple(sorted(person.teams)), (person.email,) if person.email else ())
-        return judge() if len(args) <= policy.at_once else await asyncio.to_thread(judge)
+        return judge() if len(args) <= policy.max_inline_bytes else await asyncio.to_thread(judge)
 
-    async def _known_now(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
+    async def _current_spec(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
         """With the effect that is registered or pinned by now: what was claimed before a pin counts no longer.
 
         What a program with the database said of its tools was known then, and is now.
@@ -223,7 +228,7 @@ class StartChecks:
         subject = approval.subject
         if not subject.known and not spec.declared:
             return spec
-        known = self.registered(subject.workspace, subject.tool)
+        known = self.find_registered_spec(subject.workspace, subject.tool)
         if known is None:
             pin = Pins(tuple(await self._store.pins(subject.workspace))).find(subject.tool)
             known = None if pin is None else pin.spec

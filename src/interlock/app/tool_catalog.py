@@ -42,7 +42,7 @@ class CatalogTool:
     """
 
     name: str
-    standing: ToolStatus
+    status: ToolStatus
     spec: ToolSpec
     declared: ToolSpec | None
     pin: Pin | None
@@ -52,7 +52,7 @@ class CatalogTool:
     calls: int
     changed: tuple[str, ...]
     named_by: str
-    on_word: bool
+    is_declaration_trusted: bool
     looks_like: tuple[str, ...] = ()
 
 
@@ -76,21 +76,21 @@ class ToolCatalog:
     async def tools(self, now: int) -> list[CatalogTool]:
         """By name. Tools of programs that open the database themselves are not among them: those are their word."""
         pins = Pins(tuple(await self.store.pins(self.workspace)))
-        used = await self._used(now - USAGE_DAYS * DAY)
+        used = await self._load_usage(now - USAGE_DAYS * DAY)
         seen: dict[str, list[tuple[FirstSeenTool, ToolSpec]]] = defaultdict(list)
         for each in await self._declared():
             seen[each[0].name].append(each)
         theirs = () if self.agent else (*self.registered, *pins.by_name)
-        found = [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
-        twins = await self._twins(pins)
+        found = [self._make_tool(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
+        twins = await self._names_by_fold(pins)
         return [replace(tool, looks_like=_similar_names(tool.name, twins)) for tool in found]
 
-    async def bounds(self) -> list[str]:
+    async def describe_limits(self) -> list[str]:
         """Why the list may lack tools, in words; nothing if it is whole."""
         told = [
             f"The key {key} has declared {MAX_DECLARED:,} definitions of tools or more: further ones of its reads are "
             "not listed."
-            for key in await self.store.full_keys(self.workspace)
+            for key in await self.store.keys_over_limit(self.workspace)
         ]
         seen = sum(bool(tool.spec_sha256) for tool in await self.store.tools(self.workspace))
         if seen >= MAX_LISTED:
@@ -102,7 +102,7 @@ class ToolCatalog:
         found = [each for each in await self._declared() if each[0].name == tool]
         return max(found, key=lambda each: each[0].at)[1] if found else None
 
-    async def pinnable(self, tool: str, effect: str = "") -> ToolSpec:
+    async def make_pin_spec(self, tool: str, effect: str = "") -> ToolSpec:
         """What a pin of this tool holds. Raises where there is nothing to pin."""
         if tool in self.registered:
             raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
@@ -116,13 +116,13 @@ class ToolCatalog:
             raise NotFound(f"No definition of {tool} by {whose} was seen. To pin it unseen, give an effect.", tool=tool)
         return make_pinned_spec(spec or ToolSpec(tool), effect)
 
-    async def alike(self, tool: str) -> tuple[str, ...]:
+    async def find_similar_names(self, tool: str) -> tuple[str, ...]:
         """Other tools whose names a reader would take for this one."""
-        return _similar_names(tool, await self._twins(Pins(tuple(await self.store.pins(self.workspace)))))
+        return _similar_names(tool, await self._names_by_fold(Pins(tuple(await self.store.pins(self.workspace)))))
 
-    async def choice(self, now: int, shown: Mapping[str, str] | None = None) -> PinSelection:
+    async def select_pins(self, now: int, shown: Mapping[str, str] | None = None) -> PinSelection:
         """Of the agent's tools that nobody pinned or registered; `shown` are digests of what the person saw."""
-        tools = [tool for tool in await self.tools(now) if tool.standing == "declared"]
+        tools = [tool for tool in await self.tools(now) if tool.status == "declared"]
         if not tools:
             raise NotFound(f"The agent {self.agent} has declared no tool that could be pinned.", agent=self.agent)
         specs, left_out = [], []
@@ -148,7 +148,7 @@ class ToolCatalog:
         found = [(tool, await self.store.spec(tool.spec_sha256)) for tool in mine]
         return [(tool, spec) for tool, spec in found if spec is not None and spec.declared]
 
-    async def _twins(self, pins: Pins) -> Mapping[str, Sequence[str]]:
+    async def _names_by_fold(self, pins: Pins) -> Mapping[str, Sequence[str]]:
         """Names by how they are read: of every agent's tools, also where only those of one agent are listed."""
         found: dict[str, list[str]] = defaultdict(list)
         seen = (tool.name for tool in await self.store.tools(self.workspace))
@@ -156,27 +156,27 @@ class ToolCatalog:
             found[fold(name)].append(name)
         return found
 
-    async def _used(self, since: int) -> Mapping[str, Sequence[AgentToolUsage]]:
+    async def _load_usage(self, since: int) -> Mapping[str, Sequence[AgentToolUsage]]:
         found: dict[str, list[AgentToolUsage]] = defaultdict(list)
-        for each in await self.store.used_tools(self.workspace, since):
+        for each in await self.store.tool_usage(self.workspace, since):
             if not self.agent or each.agent in ("", self.agent):
                 found[each.tool].append(each)
         return found
 
-    def _known(
+    def _make_tool(
         self, name: str, pins: Pins, seen: Sequence[tuple[FirstSeenTool, ToolSpec]], used: Sequence[AgentToolUsage]
     ) -> CatalogTool:
         newest = max(seen, key=lambda each: each[0].at, default=None)
         said = None if newest is None else newest[1]
         pin, registered = pins.find(name), self.registered.get(name)
-        standing: ToolStatus = "registered" if registered else "pinned" if pin else "declared"
+        status: ToolStatus = "registered" if registered else "pinned" if pin else "declared"
         agents = sorted({tool.agent for tool, _ in seen if tool.agent})
         named = next(filter(None, (naming_rule_text(self.policy, name, agent) for agent in agents or ("",))), "")
-        believed = standing == "declared" and said is not None and bool(said.effect) and not named
+        believed = status == "declared" and said is not None and bool(said.effect) and not named
         after = pin is not None and newest is not None and newest[0].at >= pin.at
         return CatalogTool(
             name=name,
-            standing=standing,
+            status=status,
             spec=registered or (pin.spec if pin else said) or ToolSpec(name),
             declared=said,
             pin=pin,
@@ -186,7 +186,7 @@ class ToolCatalog:
             calls=sum(each.calls for each in used),
             changed=spec_differences(pin.spec, said) if pin and said and after else (),
             named_by=named,
-            on_word=believed and trusts_declared(self.policy),
+            is_declaration_trusted=believed and trusts_declared(self.policy),
         )
 
 
@@ -195,4 +195,4 @@ def _similar_names(name: str, twins: Mapping[str, Sequence[str]]) -> tuple[str, 
 
 
 def count_trusted_declarations(tools: Iterable[CatalogTool]) -> int:
-    return sum(tool.on_word for tool in tools)
+    return sum(tool.is_declaration_trusted for tool in tools)

@@ -33,14 +33,14 @@ class Worker:
         clock: Clock,
         is_dead: IsRunnerDead,
         retention: int | None = None,
-        tidy: Cleanup | None = None,
+        cleanup: Cleanup | None = None,
     ) -> None:
         """`retention`: for how many milliseconds the content of what has ended is kept; None keeps it."""
         self._store = store
         self._clock = clock
         self._is_dead = is_dead
         self._retention = retention
-        self._tidy = tidy
+        self._cleanup = cleanup
         self._tidied = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -62,11 +62,11 @@ class Worker:
             done += sum(results)
             if not any(results):
                 break  # the clock stands before the ledger, or somebody else did it all
-        done += await self._recover() + await self._forget()
+        done += await self._recover() + await self._apply_retention()
         with suppress(Error):  # what a freeze held up stays held up until it is moved
             await self._settle_freezes()
         with suppress(Error):  # what is not searchable yet is so after another sweep
-            await self._store.index(INDEX_DELAY)
+            await self._store.update_search_index(INDEX_DELAY)
         with suppress(Error):  # what has ended lets nobody in, deleted or not
             await self._delete_ended()
         return done
@@ -80,11 +80,11 @@ class Worker:
         lost = [(w, a) for w, a, runner in await self._store.running() if self._is_dead(runner)]
         return sum([await self._tick(workspace, approval_id) for workspace, approval_id in lost])
 
-    async def _forget(self) -> int:
+    async def _apply_retention(self) -> int:
         forgotten = 0
         for _ in range(MAX_FORGET_BATCHES if self._retention is not None else 0):
             retention = self._retention or 0
-            done = await self._store.forget(retention, min(FORGET_SLACK, retention // 10))
+            done = await self._store.apply_retention(retention, min(FORGET_SLACK, retention // 10))
             if done is None:
                 break
             forgotten += done.approvals
@@ -92,10 +92,10 @@ class Worker:
 
     async def _delete_ended(self) -> None:
         now = self._clock()
-        if self._tidy is not None and not 0 <= now - self._tidied < CLEANUP_INTERVAL:
+        if self._cleanup is not None and not 0 <= now - self._tidied < CLEANUP_INTERVAL:
             self._tidied = now
             lots = 0
-            while lots < MAX_FORGET_BATCHES and await self._tidy():
+            while lots < MAX_FORGET_BATCHES and await self._cleanup():
                 lots += 1
 
     async def _tick(self, workspace: str, approval_id: str) -> int:

@@ -42,12 +42,12 @@ class WorkspaceSnapshot:
     pins: Pins
 
     @cached_property
-    def odd_people(self) -> tuple[str, ...]:
+    def non_ascii_people(self) -> tuple[str, ...]:
         """By name and e-mail address."""
         return tuple(each for user in self.people.values() for each in (user.name, user.email) if not each.isascii())
 
     @cached_property
-    def odd_pins(self) -> tuple[str, ...]:
+    def non_ascii_pins(self) -> tuple[str, ...]:
         return tuple(pin.tool for pin in self.pins.items if not pin.tool.isascii())
 
 
@@ -61,9 +61,9 @@ class WorkspaceServices:
     workspace: str
     gate: Gate
     inbox: Inbox
-    loaded: LoadedPolicy
-    known: WorkspaceSnapshot
-    stale: StalePolicy | None = None
+    loaded_policy: LoadedPolicy
+    snapshot: WorkspaceSnapshot
+    stale_policy: StalePolicy | None = None
     _gates: dict[frozenset[str] | None, Gate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def gate_for(self, principal: Principal) -> Gate:
@@ -73,32 +73,32 @@ class WorkspaceServices:
         if gate is None or gate.policy is not self.gate.policy:
             if len(self._gates) >= MAX_CACHED_GATES:
                 self._gates.clear()
-            gate = self._gates[owners] = self.gate.outside(owners)
+            gate = self._gates[owners] = self.gate.for_external(owners)
         return gate
 
     @property
     def body(self) -> str:
-        return self.known.policy.body if self.known.policy else ""
+        return self.snapshot.policy.body if self.snapshot.policy else ""
 
     @property
     def people(self) -> Mapping[str, User]:
-        return self.known.people
+        return self.snapshot.people
 
     @property
     def agents(self) -> Mapping[str, AgentVersion]:
-        return self.known.agents
+        return self.snapshot.agents
 
     @property
     def pins(self) -> Pins:
-        return self.known.pins
+        return self.snapshot.pins
 
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
         """A person with those for whom they stand in now."""
         covers = active_delegations(self.people.values(), principal.name, principal.teams, now)
-        return replace(principal.reviewer(), covers=covers)
+        return replace(principal.reviewer(), delegations_to_me=covers)
 
-    def take_up(self, loaded: LoadedPolicy, stale: StalePolicy | None = None) -> None:
-        self.loaded, self.stale = loaded, stale
+    def set_policy(self, loaded: LoadedPolicy, stale: StalePolicy | None = None) -> None:
+        self.loaded_policy, self.stale_policy = loaded, stale
         self.gate.policy = self.inbox.policy = loaded.policy
 
 
@@ -114,33 +114,35 @@ class Workspaces:
         store: Store,
         make: MakeGateAndInbox,
         toggles: Toggles,
-        reaching: PolicyChannelSettings | FindPolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
-        own: ConfiguredPolicy | None = None,
-        tell: Callable[[StalePolicy], None] = lambda _: None,
+        channel_settings: PolicyChannelSettings | FindPolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
+        configured: ConfiguredPolicy | None = None,
+        on_stale_policy: Callable[[StalePolicy], None] = lambda _: None,
     ) -> None:
-        self._own = own
-        self._tell = tell
+        self._configured = configured
+        self._on_stale_policy = on_stale_policy
         self._store = store
         self._make = make
         self._toggles = toggles
-        self._reaching: FindPolicyChannelSettings = reaching if callable(reaching) else lambda _: reaching
-        self._doors: dict[str, WorkspaceServices] = {}
+        self._channel_settings: FindPolicyChannelSettings = (
+            channel_settings if callable(channel_settings) else lambda _: channel_settings
+        )
+        self._services: dict[str, WorkspaceServices] = {}
         self._opening = asyncio.Lock()
         self._refreshing = asyncio.Lock()
 
-    async def doors(self, workspace: str) -> WorkspaceServices:
+    async def services(self, workspace: str) -> WorkspaceServices:
         """A policy that does not load lets nothing through."""
-        known = self._doors.get(workspace)
+        known = self._services.get(workspace)
         if known is not None:
             return known
         async with self._opening:
-            if workspace not in self._doors:
-                self._doors[workspace] = await self._opened(workspace)
-            return self._doors[workspace]
+            if workspace not in self._services:
+                self._services[workspace] = await self._opened(workspace)
+            return self._services[workspace]
 
     async def draft(self, workspace: str, body: str) -> LoadedPolicy:
         """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
-        return await self._checked(workspace, body, (await self.doors(workspace)).known)
+        return await self._load_checked_policy(workspace, body, (await self.services(workspace)).snapshot)
 
     async def put_policy(
         self,
@@ -148,30 +150,39 @@ class Workspaces:
         body: str,
         author: str,
         reason: str = "",
-        seen: int | None = None,
+        expected_version: int | None = None,
         trace: Trace | None = None,
     ) -> tuple[LoadedPolicy, PolicyVersion]:
         """Puts a policy in force as a new version: here at once, in other processes within a second."""
         loaded = await self.draft(workspace, body)
         version = await self._store.put_policy(
-            workspace, loaded.policy.sha256, body, author, reason=reason, seen=seen, trace=trace
+            workspace, loaded.policy.sha256, body, author, reason=reason, expected_version=expected_version, trace=trace
         )
         await self.refresh(workspace)
         return loaded, version
 
-    async def apply_own(self, author: str, reason: str) -> None:
+    async def apply_configured_policy(self, author: str, reason: str) -> None:
         """At the start: the configuration's policy becomes a new version unless it was in force before."""
-        own = self._own
-        if own is not None and (own.always or not await self._store.knows_policy(DEFAULT_WORKSPACE, own.sha256)):
-            await self._checked(DEFAULT_WORKSPACE, own.text, await self._read(DEFAULT_WORKSPACE))
-            await self._store.put_policy_file(DEFAULT_WORKSPACE, own.sha256, own.text, author, reason, again=own.always)
+        configured = self._configured
+        if configured is not None and (
+            configured.is_always_applied or not await self._store.has_policy(DEFAULT_WORKSPACE, configured.sha256)
+        ):
+            await self._load_checked_policy(DEFAULT_WORKSPACE, configured.text, await self._read(DEFAULT_WORKSPACE))
+            await self._store.put_policy_file(
+                DEFAULT_WORKSPACE,
+                configured.sha256,
+                configured.text,
+                author,
+                reason,
+                reapply=configured.is_always_applied,
+            )
         await self.refresh(DEFAULT_WORKSPACE)
 
     async def put_agent(
-        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
     ) -> AgentVersion:
         """As `put_policy`, for what is known of an agent; `body` is JSON with its `tool_approvals`."""
-        version = await self._store.put_agent(workspace, name, body, author, reason, seen)
+        version = await self._store.put_agent(workspace, name, body, author, reason, expected_version)
         await self.refresh(workspace)
         return version
 
@@ -186,10 +197,10 @@ class Workspaces:
         await self.refresh(workspace)
         return pin
 
-    async def follow(self) -> None:
+    async def poll_changes(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_INTERVAL)
-            for workspace in list(self._doors):
+            for workspace in list(self._services):
                 with suppress(Misconfigured, StoreUnavailable):  # what was in force stays in force
                     await self.refresh(workspace)
 
@@ -198,21 +209,21 @@ class Workspaces:
 
         A policy that does not load leaves the one in force that does, and keeps nothing else back.
         """
-        doors = await self.doors(workspace)
+        services = await self.services(workspace)
         async with self._refreshing:  # what was read earlier must not be taken up later
-            doors.gate.stops.freezes = await self._store.open_freezes(workspace)
-            known = await self._read(workspace)
-            if (known.people, known.pins) != (doors.people, doors.pins):
-                doors.gate.stops.forget_all()
-            if known.pins == doors.pins:
-                known = replace(known, pins=doors.pins)  # with what was made of them
-            doors.known = replace(doors.known, people=known.people, pins=known.pins)
-            if (known.policy, known.agents) != (doors.known.policy, doors.agents):
-                loaded, stale = await self._load_known(workspace, known)
-                if stale is not None and stale != doors.stale:
-                    self._tell(stale)
-                doors.take_up(loaded, stale)
-            doors.known = known
+            services.gate.start_checks.freezes = await self._store.open_freezes(workspace)
+            snapshot = await self._read(workspace)
+            if (snapshot.people, snapshot.pins) != (services.people, services.pins):
+                services.gate.start_checks.invalidate_all()
+            if snapshot.pins == services.pins:
+                snapshot = replace(snapshot, pins=services.pins)  # with what was made of them
+            services.snapshot = replace(services.snapshot, people=snapshot.people, pins=snapshot.pins)
+            if (snapshot.policy, snapshot.agents) != (services.snapshot.policy, services.agents):
+                loaded, stale = await self._load_stored_policy(workspace, snapshot)
+                if stale is not None and stale != services.stale_policy:
+                    self._on_stale_policy(stale)
+                services.set_policy(loaded, stale)
+            services.snapshot = snapshot
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
         stored = {name: json.loads(agent.body) for name, agent in agents.items()}
@@ -220,13 +231,15 @@ class Workspaces:
         return {**self._toggles, **told}
 
     async def _opened(self, workspace: str) -> WorkspaceServices:
-        known = await self._read(workspace)
-        loaded, stale = await self._load_known(workspace, known)
+        snapshot = await self._read(workspace)
+        loaded, stale = await self._load_stored_policy(workspace, snapshot)
         if stale is not None:
-            self._tell(stale)
+            self._on_stale_policy(stale)
         gate, inbox = self._make(loaded.policy)
-        gate.stops.freezes = await self._store.open_freezes(workspace)
-        return WorkspaceServices(workspace=workspace, gate=gate, inbox=inbox, loaded=loaded, known=known, stale=stale)
+        gate.start_checks.freezes = await self._store.open_freezes(workspace)
+        return WorkspaceServices(
+            workspace=workspace, gate=gate, inbox=inbox, loaded_policy=loaded, snapshot=snapshot, stale_policy=stale
+        )
 
     async def _read(self, workspace: str) -> WorkspaceSnapshot:
         stored = await self._store.policy(workspace)
@@ -236,19 +249,21 @@ class Workspaces:
         people = {user.name: user for user in users}
         return WorkspaceSnapshot(stored, people, {agent.name: agent for agent in agents}, pins)
 
-    async def _load_known(self, workspace: str, known: WorkspaceSnapshot) -> tuple[LoadedPolicy, StalePolicy | None]:
+    async def _load_stored_policy(
+        self, workspace: str, snapshot: WorkspaceSnapshot
+    ) -> tuple[LoadedPolicy, StalePolicy | None]:
         """Beside the event loop. No look at teams and channels: one that is gone stops nothing."""
-        toggles, reminders = self.toggles(known.agents), self._reaching(workspace).reminders
-        own = self._own if workspace == DEFAULT_WORKSPACE else None
+        toggles, reminders = self.toggles(snapshot.agents), self._channel_settings(workspace).reminders
+        configured = self._configured if workspace == DEFAULT_WORKSPACE else None
 
         def load(text: str) -> LoadedPolicy:
             return load_policy(text, compile_condition, None, toggles, reminders)
 
-        return await asyncio.to_thread(load_effective_policy, known.policy, own, load)
+        return await asyncio.to_thread(load_effective_policy, snapshot.policy, configured, load)
 
-    async def _checked(self, workspace: str, body: str, known: WorkspaceSnapshot) -> LoadedPolicy:
+    async def _load_checked_policy(self, workspace: str, body: str, snapshot: WorkspaceSnapshot) -> LoadedPolicy:
         """With a look at teams and channels."""
-        reaching = self._reaching(workspace)
-        names = known_names([user for user in known.people.values() if user.removed_at is None], reaching)
-        toggles = self.toggles(known.agents)
-        return await asyncio.to_thread(load_policy, body, compile_condition, names, toggles, reaching.reminders)
+        channel_settings = self._channel_settings(workspace)
+        names = known_names([user for user in snapshot.people.values() if user.removed_at is None], channel_settings)
+        toggles = self.toggles(snapshot.agents)
+        return await asyncio.to_thread(load_policy, body, compile_condition, names, toggles, channel_settings.reminders)

@@ -47,34 +47,34 @@ class AgentDirectory:
     def __init__(
         self, configured: Mapping[str, AgentSettings], built_in: Mapping[str, AgentSettings] = BUILT_IN
     ) -> None:
-        self._given: dict[str, ResolvedAgent] = {
+        self._defaults: dict[str, ResolvedAgent] = {
             name: ResolvedAgent(agent, "built-in") for name, agent in built_in.items()
         }
-        self._given |= {name: ResolvedAgent(agent, "configuration") for name, agent in configured.items()}
+        self._defaults |= {name: ResolvedAgent(agent, "configuration") for name, agent in configured.items()}
 
-    def of(self, desk: ChatServices, name: str) -> AgentSettings:
-        known = self._known(desk.agents, name)
+    def get(self, services: ChatServices, name: str) -> AgentSettings:
+        known = self._resolve(services.agents, name)
         if known is None:
-            raise NotFound(f"There is no agent {name!r}. There are: {', '.join(self.names(desk))}.")
+            raise NotFound(f"There is no agent {name!r}. There are: {', '.join(self.names(services))}.")
         return known.agent
 
-    def names(self, desk: ChatServices) -> list[str]:
-        return sorted({*self._given, *desk.agents})
+    def names(self, services: ChatServices) -> list[str]:
+        return sorted({*self._defaults, *services.agents})
 
     def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, ResolvedAgent]:
         """By name; `stored` is what the store holds of the workspace."""
-        found = {name: self._known(stored, name) for name in sorted({*self._given, *stored})}
+        found = {name: self._resolve(stored, name) for name in sorted({*self._defaults, *stored})}
         return {name: known for name, known in found.items() if known is not None}
 
-    def over(self, name: str, body: str) -> AgentSettings:
+    def preview(self, name: str, body: str) -> AgentSettings:
         """What an agent would be if this were stored."""
         return overlay_stored_agent(body, self._base(name))
 
-    def _known(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:
+    def _resolve(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:
         version = stored.get(name)
         if version is None:
-            return self._given.get(name)
+            return self._defaults.get(name)
         return ResolvedAgent(overlay_stored_agent(version.body, self._base(name)), "stored", version)
 
     def _base(self, name: str) -> AgentSettings:
-        return self._given[name].agent if name in self._given else AgentSettings()
+        return self._defaults[name].agent if name in self._defaults else AgentSettings()

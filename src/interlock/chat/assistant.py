@@ -48,7 +48,7 @@ class Assistant:
     """`workspaces` are those of the configuration, whose tools are checked when it is opened."""
 
     agents: AgentDirectory
-    toolbox: ToolRegistry
+    tool_registry: ToolRegistry
     threads: Threads
     drafts: Drafts
     loop: ThreadLoop
@@ -70,20 +70,20 @@ class Assistant:
     def _check_packs(self) -> None:
         for workspace in self.workspaces:
             try:
-                self.toolbox.all(workspace)
+                self.tool_registry.all(workspace)
             except Misconfigured as error:
                 where = "" if workspace == DEFAULT_WORKSPACE else f"The workspace {workspace}: "
                 raise Misconfigured(f"{where}{error.message}") from None
 
     @property
-    def chores(self) -> list[BackgroundTask]:
+    def background_tasks(self) -> list[BackgroundTask]:
         """What keeps running in a process that does the work."""
         return [self._advance, *([self.folders.run] if self.folders else [])]
 
     async def _advance(self, stop: asyncio.Event) -> None:
         """Threads wait a little for MCP servers: approved calls of a tool that is not known yet would be taken back."""
         if self.mcp is not None:
-            first = [asyncio.create_task(self.mcp.tried()), asyncio.create_task(stop.wait())]
+            first = [asyncio.create_task(self.mcp.wait_attempted()), asyncio.create_task(stop.wait())]
             await asyncio.wait(first, timeout=MCP_START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
             for task in first:
                 task.cancel()
@@ -97,16 +97,16 @@ class Assistant:
         follower = self.follower(thread, after)
         async with self.store.watch(thread.workspace, thread.id) as watch:
             while True:
-                for told in await follower.news():
-                    yield told
-                await watch.changed(min(follower.pause or POLL_SECONDS, POLL_SECONDS))
+                for stream_event in await follower.read_events():
+                    yield stream_event
+                await watch.wait(min(follower.poll_after or POLL_SECONDS, POLL_SECONDS))
 
 
 class DemoSetup(NamedTuple):
     """What a demo has in place of a configuration: agents, Linear, and content with a few calls to decide."""
 
     agents: Mapping[str, AgentSettings]
-    linear: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
+    make_linear_transport: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
     fill: Callable[[SqlStore, Workspaces], Awaitable[bool]]
 
 
@@ -114,30 +114,32 @@ def build_assistant(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: ChatLog, *, demo: DemoSetup | None = None
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
-    agents, toolbox, open_model = build_chat_components(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
+    agents, tool_registry, open_model = build_chat_components(
+        settings, store, [] if mcp is None else [mcp.tools], demo=demo
+    )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    parts = TurnContext(
+    context = TurnContext(
         threads=store.threads,
         agents=agents,
-        toolbox=toolbox,
+        tool_registry=tool_registry,
         open_model=open_model,
         drafts=drafts,
         clock=store.clock,
         runner=make_runner_id(),
     )
-    loop = ThreadLoop(parts, workspaces.doors, store.watch, is_dead, log.failed)
-    door = Threads(store.threads, agents, store.clock)
-    folders, own = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
+    loop = ThreadLoop(context, workspaces.services, store.watch, is_dead, log.write_exception)
+    threads = Threads(store.threads, agents, store.clock)
+    folders, workspace_names = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
     return Assistant(
         agents=agents,
-        toolbox=toolbox,
-        threads=door,
+        tool_registry=tool_registry,
+        threads=threads,
         drafts=drafts,
         loop=loop,
         store=store,
         mcp=mcp,
         folders=folders,
-        workspaces=own,
+        workspaces=workspace_names,
     )
 
 
@@ -145,7 +147,7 @@ class ChatComponents(NamedTuple):
     """What the configuration gives to the chat; nothing of it is connected or opened yet."""
 
     agents: AgentDirectory
-    toolbox: ToolRegistry
+    tool_registry: ToolRegistry
     open_model: OpenModel
 
 
@@ -160,8 +162,8 @@ def build_chat_components(
 
 
 class ChatLog(Protocol):
-    def tell(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
-    def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
+    def write(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
+    def write_exception(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
 def _mcp_servers(settings: Settings, log: ChatLog) -> McpServers | None:
@@ -171,14 +173,14 @@ def _mcp_servers(settings: Settings, log: ChatLog) -> McpServers | None:
         from interlock.chat.mcp.connection import McpServers
     except ModuleNotFoundError:
         raise Misconfigured('mcp_servers needs more packages: pip install "interlock-gate[mcp]"') from None
-    return McpServers(settings.mcp_servers, check_schema, lambda line: log.tell("warning", "mcp", note=line))
+    return McpServers(settings.mcp_servers, check_schema, lambda line: log.write("warning", "mcp", note=line))
 
 
 def _folders(settings: Settings, store: SqlStore, log: ChatLog) -> FolderIndexer | None:
     if not settings.documents:
         return None
     return FolderIndexer(
-        settings.documents, store.documents(DEFAULT_WORKSPACE), lambda line: log.tell("info", "documents", note=line)
+        settings.documents, store.documents(DEFAULT_WORKSPACE), lambda line: log.write("info", "documents", note=line)
     )
 
 
@@ -192,10 +194,10 @@ class _ToolContexts:
 
     def make(self, workspace: str, pack: str) -> ToolContext:
         records = self._store.records(workspace)
-        own = self._settings.of(workspace)
+        own = self._settings.for_workspace(workspace)
         settings = own.tools.get(pack, {})
         if pack == "linear" and self._demo and not settings:
-            return ToolContext(workspace, records, {"key": "lin_api_demo"}, self._demo.linear(records))
+            return ToolContext(workspace, records, {"key": "lin_api_demo"}, self._demo.make_linear_transport(records))
         documents = self._store.documents(workspace) if own.documents else None
         return ToolContext(workspace, records, settings, documents=documents)
 
@@ -206,15 +208,15 @@ class _Models:
     def __init__(self, settings: Settings, *, demo: DemoSetup | None) -> None:
         self._settings = settings
         self._demo = demo
-        self._open: dict[str, ChatModel] = {}
+        self._models: dict[str, ChatModel] = {}
 
     def open(self, name: str) -> ChatModel:
-        wanted = name or self._settings.default_model or (SCRIPTED if self._demo else "")
-        if wanted not in self._open:
-            self._open[wanted] = self._opened(wanted)
-        return self._open[wanted]
+        model_name = name or self._settings.default_model or (SCRIPTED if self._demo else "")
+        if model_name not in self._models:
+            self._models[model_name] = self._load(model_name)
+        return self._models[model_name]
 
-    def _opened(self, name: str) -> ChatModel:
+    def _load(self, name: str) -> ChatModel:
         if not name:
             raise Misconfigured(f"{NO_MODEL}, or start with --demo for a scripted one.")
         if name == SCRIPTED:

@@ -50,130 +50,134 @@ WITHDRAWAL_REASONS = {
 class ToolCallRunner:
     """The calls of one thread's turn. Any process may take over at any point: what is known is asked for first."""
 
-    held: LeasedThread
-    desk: ChatServices
+    leased_thread: LeasedThread
+    services: ChatServices
     selection: ToolSelection
     runner: str
     clock: Clock
-    children: Subagents
+    subagents: Subagents
     lease: int = TOOL_LEASE
 
-    async def ask(self, call: PendingCall, given_up: str) -> None:
+    async def propose(self, call: PendingCall, withdrawal: str) -> None:
         """For a call about which nothing is known here; the gate may know it from before a crash."""
         try:
-            args = _arguments(call.wish.args)
-            if given_up and not await self._known(call):
-                await self._resulted(
-                    call, results.withdrawn_response(call.wish.tool, WITHDRAWAL_REASONS[given_up]), "cancelled"
+            args = _arguments(call.tool_request.args)
+            if withdrawal and not await self._is_known(call):
+                await self._record_result(
+                    call,
+                    results.withdrawn_response(call.tool_request.tool, WITHDRAWAL_REASONS[withdrawal]),
+                    "cancelled",
                 )
             else:
-                await self._ask(call, args)
+                await self._propose_or_resume(call, args)
         except InvalidRequest as error:
-            await self._resulted(call, results.invalid_arguments_response(error), "invalid")
+            await self._record_result(call, results.invalid_arguments_response(error), "invalid")
 
-    async def start(self, call: PendingCall, given_up: str) -> None:
+    async def start(self, call: PendingCall, withdrawal: str) -> None:
         """For a call that people approved. One that has started cannot be stopped: how it ended is found out."""
-        if given_up == "stopped":
-            await self._cancel(call, given_up)
-        outcome = await self.desk.gate.look(self._workspace, call.approval)
+        if withdrawal == "stopped":
+            await self._cancel(call, withdrawal)
+        outcome = await self.services.gate.get_outcome(self._workspace, call.approval_id)
         if isinstance(outcome, Proceed):
             await self._proceed(call, outcome)
         else:
-            await self._settle(call, outcome)
+            await self._record_outcome(call, outcome)
 
-    async def look(self, call: PendingCall, given_up: str = "") -> Waiting | None:
+    async def poll(self, call: PendingCall, withdrawal: str = "") -> Waiting | None:
         """For a call that waits; Waiting if it still does."""
         if call.child:
-            return await self.children.look(self.held, call, given_up, await self._edit(call))
-        if given_up and not call.decided:
-            await self._cancel(call, given_up)
-        outcome = await self.desk.gate.look(self._workspace, call.approval)
+            return await self.subagents.poll(self.leased_thread, call, withdrawal, await self._find_edit(call))
+        if withdrawal and not call.decision:
+            await self._cancel(call, withdrawal)
+        outcome = await self.services.gate.get_outcome(self._workspace, call.approval_id)
         match outcome:
             case Waiting():
                 return outcome
-            case Proceed() if not call.decided:
-                await self._decided(call, "approved")
+            case Proceed() if not call.decision:
+                await self._record_decision(call, "approved")
             case Proceed():  # its process is gone, and it may be run again under the same key
-                await self._noted(call, "approved")
+                await self._record_proposal(call, "approved")
             case _:
-                await self._settle(call, outcome)
+                await self._record_outcome(call, outcome)
         return None
 
     @property
     def _workspace(self) -> str:
-        return self.held.thread.workspace
+        return self.leased_thread.thread.workspace
 
-    async def _known(self, call: PendingCall) -> bool:
+    async def _is_known(self, call: PendingCall) -> bool:
         """Whether it was heard of before a crash: then it is looked at, and neither thrown away nor asked anew."""
-        if await self.children.known(self.held.thread, call):
+        if await self.subagents.has_thread(self.leased_thread.thread, call):
             return True
-        approval = await self.desk.gate.known(self._workspace, self.held.thread.id, call.id)
-        call.approval = approval.id if approval else ""
+        approval = await self.services.gate.find_approval(self._workspace, self.leased_thread.thread.id, call.id)
+        call.approval_id = approval.id if approval else ""
         return approval is not None
 
-    async def _ask(self, call: PendingCall, args: Args) -> None:
-        tool = self.selection.get(call.wish.tool)
+    async def _propose_or_resume(self, call: PendingCall, args: Args) -> None:
+        tool = self.selection.get(call.tool_request.tool)
         if tool is not None:
             await self._propose(call, tool, args)
-        elif not await self._known(call):
-            await self._resulted(call, results.unknown_tool_response(call.wish.tool, list(self.selection)), "failed")
-        elif call.approval:
-            await self._go_on(call, await self.desk.gate.look(self._workspace, call.approval))
+        elif not await self._is_known(call):
+            await self._record_result(
+                call, results.unknown_tool_response(call.tool_request.tool, list(self.selection)), "failed"
+            )
+        elif call.approval_id:
+            await self._continue(call, await self.services.gate.get_outcome(self._workspace, call.approval_id))
         else:
-            await self.children.delegated(self.held, call)
+            await self.subagents.record_delegation(self.leased_thread, call)
 
     async def _propose(self, call: PendingCall, tool: Tool, args: Args) -> None:
-        proposed, gate = self._call(call, args), self.desk.gate.within(self.held.fence)
-        confirming = ConfirmationFlow(self.held, self.desk, self.clock)
-        said_yes = await confirming.said_yes(call, proposed, tool.spec)
-        if not said_yes and confirming.is_due(proposed, tool.spec) and not await self._known(call):
-            await confirming.ask(call, proposed, tool.spec)
+        proposed, gate = self._make_call(call, args), self.services.gate.with_fence(self.leased_thread.fence)
+        confirming = ConfirmationFlow(self.leased_thread, self.services, self.clock)
+        is_confirmed = await confirming.consume_confirmation(call, proposed, tool.spec)
+        if not is_confirmed and confirming.is_required(proposed, tool.spec) and not await self._is_known(call):
+            await confirming.request(call, proposed, tool.spec)
             return
         check = gate.ask if tool.name == QUESTION_TOOL else gate.check
         outcome = await check(proposed, tool.spec)
-        if said_yes:
+        if is_confirmed:
             outcome = await confirming.decide(proposed, outcome)
-        call.approval = outcome.approval_id
-        await self._go_on(call, outcome)
+        call.approval_id = outcome.approval_id
+        await self._continue(call, outcome)
 
-    async def _go_on(self, call: PendingCall, outcome: Outcome) -> None:
+    async def _continue(self, call: PendingCall, outcome: Outcome) -> None:
         match outcome:
             case Waiting():
-                await self._noted(call, outcome.status)
+                await self._record_proposal(call, outcome.status)
             case Proceed():
                 await self._proceed(call, outcome)
             case _:
-                await self._settle(call, outcome)
+                await self._record_outcome(call, outcome)
 
     async def _proceed(self, call: PendingCall, outcome: Proceed) -> None:
-        tool = self.selection.get(call.wish.tool)
+        tool = self.selection.get(call.tool_request.tool)
         if tool is None:
-            await self._void(call, "The agent does not have this tool any more.")
+            await self._invalidate(call, "The agent does not have this tool any more.")
         else:
             await self._execute(call, tool, outcome)
 
     async def _execute(self, call: PendingCall, tool: Tool, outcome: Proceed) -> None:
         began = self.clock()
         if tool.name.startswith(AGENT_TOOL_PREFIX):
-            tool = replace(tool, run=lambda use: self.children.begin(self.held, call, use.args))
+            tool = replace(tool, run=lambda invocation: self.subagents.begin(self.leased_thread, call, invocation.args))
         if not outcome.approval_id:
             reading = _run_read(tool, ToolInvocation(cast(Args, read_canonical(outcome.args)), ""))
-            result, status = await self.held.unless_lost(reading)
-            await self._resulted(call, result, status, took=self.clock() - began)
+            result, status = await self.leased_thread.run_unless_lost(reading)
+            await self._record_result(call, result, status, took=self.clock() - began)
             return
         try:
-            started = await self.desk.gate.start(
+            started = await self.services.gate.start(
                 self._workspace, outcome.approval_id, self.runner, self.lease, tool.spec.sha256
             )
         except BindingBroken as error:
-            await self._void(call, error.message)
+            await self._invalidate(call, error.message)
             return
         except (Conflict, Expired):  # started, cancelled or lapsed meanwhile
-            await self._settle(call, await self.desk.gate.look(self._workspace, outcome.approval_id))
+            await self._record_outcome(call, await self.services.gate.get_outcome(self._workspace, outcome.approval_id))
             return
         await self._run(tool, started)
-        ended = await self.desk.gate.look(self._workspace, outcome.approval_id)
-        await self._settle(call, ended, took=self.clock() - began)
+        ended = await self.services.gate.get_outcome(self._workspace, outcome.approval_id)
+        await self._record_outcome(call, ended, took=self.clock() - began)
 
     async def _run(self, tool: Tool, started: Execution) -> None:
         """The effect. It is finished whatever becomes of the thread meanwhile: the gate has its own lease."""
@@ -184,13 +188,15 @@ class ToolCallRunner:
                 result = await tool.run(ToolInvocation(args, started.idempotency_key))
                 ok, payload = True, Payload(result=canonical(results.bound_result(result)))
             except EffectUnknown:
-                await self.desk.gate.admit(self._workspace, started.approval_id, started.fence)
+                await self.services.gate.mark_effect_unknown(self._workspace, started.approval_id, started.fence)
                 return
             except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
                 ok, payload = False, Payload(error=_error_text(error, started.args, tool))
             except BaseException:
                 with suppress(Error):
-                    await asyncio.shield(self.desk.gate.abandon(self._workspace, started.approval_id, started.fence))
+                    await asyncio.shield(
+                        self.services.gate.abandon(self._workspace, started.approval_id, started.fence)
+                    )
                 raise
             with suppress(LeaseLost):  # it shows as unknown, and what came late is kept as evidence
                 await self._finish(started, payload, ok=ok)
@@ -202,7 +208,9 @@ class ToolCallRunner:
         until = self.clock() + self.lease
         while True:
             try:
-                await self.desk.gate.finish(self._workspace, started.approval_id, started.fence, ok=ok, payload=payload)
+                await self.services.gate.finish(
+                    self._workspace, started.approval_id, started.fence, ok=ok, payload=payload
+                )
                 return
             except StoreUnavailable:
                 if self.clock() >= until:
@@ -213,30 +221,35 @@ class ToolCallRunner:
         while True:
             await asyncio.sleep(self.lease / 3000)
             with suppress(Error):  # what was lost shows when it is finished
-                await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
+                await self.services.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
 
-    async def _noted(self, call: PendingCall, status: str) -> None:
+    async def _record_proposal(self, call: PendingCall, status: str) -> None:
         """That the gate knows of it. What is pending is shown as a card, also in the thread that a person reads."""
-        body = {"call": call.wish.id, "tool": call.wish.tool, "approval": call.approval, "status": status}
-        line = NewThreadEntry("asked", self._actor, body)
-        await (self.held.show(line) if status == "pending" else self.held.append(line))
+        body = {
+            "call": call.tool_request.id,
+            "tool": call.tool_request.tool,
+            "approval": call.approval_id,
+            "status": status,
+        }
+        entry = NewThreadEntry("asked", self._actor, body)
+        await (self.leased_thread.append_and_mirror(entry) if status == "pending" else self.leased_thread.append(entry))
 
-    async def _void(self, call: PendingCall, why: str) -> None:
+    async def _invalidate(self, call: PendingCall, why: str) -> None:
         """What was approved is not what would run: nothing runs, and the approval is taken back."""
         with suppress(Conflict, Expired, NotFound):
-            await self.desk.gate.cancel(self._workspace, call.approval, self._actor, why)
-        await self._settle(call, Refused(why, "cancelled", call.approval))
+            await self.services.gate.cancel(self._workspace, call.approval_id, self._actor, why)
+        await self._record_outcome(call, Refused(why, "cancelled", call.approval_id))
 
-    async def _cancel(self, call: PendingCall, given_up: str) -> None:
+    async def _cancel(self, call: PendingCall, withdrawal: str) -> None:
         with suppress(Conflict, Expired, NotFound):
-            who = self.held.thread.person
-            await self.desk.gate.cancel(self._workspace, call.approval, who, WITHDRAWAL_REASONS[given_up])
+            person = self.leased_thread.thread.person
+            await self.services.gate.cancel(self._workspace, call.approval_id, person, WITHDRAWAL_REASONS[withdrawal])
 
-    async def _settle(self, call: PendingCall, outcome: Outcome, took: int = 0) -> None:
+    async def _record_outcome(self, call: PendingCall, outcome: Outcome, took: int = 0) -> None:
         """The end of a call, and for one that people were asked about, what they said."""
         match outcome:
             case Waiting():  # another process runs it, or did when it died: what becomes of it is waited for
-                await self._noted(call, "running")
+                await self._record_proposal(call, "running")
                 return
             case Proceed():
                 return
@@ -246,77 +259,92 @@ class ToolCallRunner:
                 status = decided = "responded"
             case Refused():
                 status = decided = outcome.status
-        if call.wish.tool == QUESTION_TOOL and isinstance(outcome, Answered):
+        if call.tool_request.tool == QUESTION_TOOL and isinstance(outcome, Answered):
             result = results.answer_response(outcome.message)
         else:
-            result = results.outcome_response(outcome, call.wish.tool, await self._edit(call))
+            result = results.outcome_response(outcome, call.tool_request.tool, await self._find_edit(call))
         if decided != "denied":
-            await self._decided(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
-        await self._resulted(call, result, status, took=took)
+            await self._record_decision(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
+        await self._record_result(call, result, status, took=took)
 
-    async def _edit(self, call: PendingCall) -> results.ArgumentEdit | None:
-        ran_with = await self.desk.gate.edited(self._workspace, call.approval) if call.approval else None
-        return None if ran_with is None else results.compare_arguments(_arguments(call.wish.args), ran_with)
-
-    async def _decided(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
-        """Only for what a card was shown for, and once."""
-        asked = any(
-            line.kind == "asked" and line.body["approval"] == call.approval and line.body["status"] == "pending"
-            for line in self.held.lines
+    async def _find_edit(self, call: PendingCall) -> results.ArgumentEdit | None:
+        ran_with = (
+            await self.services.gate.get_edited_args(self._workspace, call.approval_id) if call.approval_id else None
         )
-        if call.decided or not asked:
+        return None if ran_with is None else results.compare_arguments(_arguments(call.tool_request.args), ran_with)
+
+    async def _record_decision(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
+        """Only for what a card was shown for, and once."""
+        was_shown = any(
+            entry.kind == "asked" and entry.body["approval"] == call.approval_id and entry.body["status"] == "pending"
+            for entry in self.leased_thread.entries
+        )
+        if call.decision or not was_shown:
             return
-        call.decided = status
-        body: dict[str, object] = {"call": call.wish.id, "approval": call.approval, "status": status, "reason": reason}
+        call.decision = status
+        body: dict[str, object] = {
+            "call": call.tool_request.id,
+            "approval": call.approval_id,
+            "status": status,
+            "reason": reason,
+        }
         if status == "responded":
             body["result"] = results.bound_result(result)
-        await self.held.show(NewThreadEntry("decided", self._actor, body))
+        await self.leased_thread.append_and_mirror(NewThreadEntry("decided", self._actor, body))
 
-    async def _resulted(self, call: PendingCall, result: object, status: str, took: int = 0) -> None:
+    async def _record_result(self, call: PendingCall, result: object, status: str, took: int = 0) -> None:
         """A sub-agent that has begun is no result yet: what it says in the end will be."""
-        if call.wish.tool.startswith(AGENT_TOOL_PREFIX) and status == "succeeded":
-            await self.children.delegated(self.held, call)
+        if call.tool_request.tool.startswith(AGENT_TOOL_PREFIX) and status == "succeeded":
+            await self.subagents.record_delegation(self.leased_thread, call)
             return
         kept = results.bound_result(result)
-        body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": kept, "took": took}
-        if call.approval:
-            body["approval"] = call.approval
-        await self.held.append(NewThreadEntry("resulted", self._actor, body))
+        body = {
+            "call": call.tool_request.id,
+            "tool": call.tool_request.tool,
+            "status": status,
+            "result": kept,
+            "took": took,
+        }
+        if call.approval_id:
+            body["approval"] = call.approval_id
+        await self.leased_thread.append(NewThreadEntry("resulted", self._actor, body))
 
     @property
     def _actor(self) -> str:
-        return f"agent:{self.held.thread.agent}"
+        return f"agent:{self.leased_thread.thread.agent}"
 
-    def _call(self, call: PendingCall, args: Args) -> ToolCall:
-        thread = self.held.thread
-        person = self.desk.people.get(thread.person)
-        said = next((str(line.body["text"]) for line in self.held.lines if line.n == call.line), "")
+    def _make_call(self, call: PendingCall, args: Args) -> ToolCall:
+        thread = self.leased_thread.thread
+        person = self.services.people.get(thread.person)
+        agent_text = next(
+            (str(entry.body["text"]) for entry in self.leased_thread.entries if entry.number == call.reply_number), ""
+        )
         return propose(
-            call.wish.tool,
+            call.tool_request.tool,
             args,
             thread.id,
             call.id,
             workspace=thread.workspace,
             agent=thread.agent,
             agent_path=thread.path,
-            thread_id=self.held.root,
+            thread_id=self.leased_thread.root_id,
             requester=thread.person,
             teams=tuple(sorted(person.teams)) if person and person.removed_at is None else (),
             setting="chat",
-            agent_says=said[:MAX_AGENT_TEXT],
+            agent_says=agent_text[:MAX_AGENT_TEXT],
         )
 
 
-async def _run_read(tool: Tool, use: ToolInvocation) -> tuple[object, str]:
+async def _run_read(tool: Tool, invocation: ToolInvocation) -> tuple[object, str]:
     """The gate lets a read pass without a look at its arguments, so they are held against the schema here."""
-    problems = validate(tool.spec.schema, use.args) if tool.spec.schema is not None else ()
+    problems = validate(tool.spec.schema, invocation.args) if tool.spec.schema is not None else ()
     if problems:
         words = "; ".join(map(str, problems))
         return results.invalid_arguments_response(
             InvalidRequest(f"The arguments do not fit the tool's schema: {words}.")
         ), "invalid"
     try:
-        result = results.bound_result(await tool.run(use))
+        result = results.bound_result(await tool.run(invocation))
     except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
         return {"success": False, "status": "failed", "error": _error_text(error, b"{}", tool)}, "failed"
     return result, "succeeded"

@@ -29,66 +29,75 @@ HOW_TO_CONFIRM = (
 
 @dataclass
 class ConfirmationFlow:
-    held: LeasedThread
-    desk: ChatServices
+    leased_thread: LeasedThread
+    services: ChatServices
     clock: Clock
 
-    async def said_yes(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> bool:
+    async def consume_confirmation(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> bool:
         """Spends the person's yes on this call, if there is one for the same tool and arguments."""
-        if not self._applies(spec) or proposed.value.get(CONFIRMED) is not True:
+        if not self._applies(spec) or proposed.parsed_args.get(CONFIRMED) is not True:
             return False
         try:
-            await self.held.use_confirmation(call.id, proposed.tool, _digest_unconfirmed(proposed))
+            await self.leased_thread.use_confirmation(call.id, proposed.tool, _digest_unconfirmed(proposed))
         except Conflict:
-            if self.held.lost.is_set():
+            if self.leased_thread.lost.is_set():
                 raise
             return False
         return True
 
-    def is_due(self, proposed: ToolCall, spec: ToolSpec) -> bool:
+    def is_required(self, proposed: ToolCall, spec: ToolSpec) -> bool:
         """What a rule allows needs no question, and what it denies gets none."""
-        return self._applies(spec) and isinstance(judge(self.desk.gate.policy, proposed, spec).verdict, Ask)
+        return self._applies(spec) and isinstance(judge(self.services.gate.policy, proposed, spec).verdict, Ask)
 
-    async def ask(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> None:
+    async def request(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> None:
         """Answers the call with the question, in place of a run."""
-        confirmation = Confirmation(self.held.thread.person, call.wish.id, spec.name, _digest_unconfirmed(proposed))
+        confirmation = Confirmation(
+            self.leased_thread.thread.person, call.tool_request.id, spec.name, _digest_unconfirmed(proposed)
+        )
         result = {
             "requires_confirmation": True,
-            "message": spec.sentence(proposed.value),
+            "message": spec.sentence(proposed.parsed_args),
             "would": await render_preview(spec, proposed),
             "how": HOW_TO_CONFIRM,
         }
-        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": results.bound_result(result)}
-        await self.held.confirm_first(confirmation, NewThreadEntry("resulted", f"agent:{self.held.thread.agent}", body))
+        body = {
+            "call": call.tool_request.id,
+            "tool": spec.name,
+            "status": "confirming",
+            "result": results.bound_result(result),
+        }
+        await self.leased_thread.request_confirmation(
+            confirmation, NewThreadEntry("resulted", f"agent:{self.leased_thread.thread.agent}", body)
+        )
 
     async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
         """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
-        person = self.desk.people.get(self.held.thread.person)
+        person = self.services.people.get(self.leased_thread.thread.person)
         if not isinstance(outcome, Waiting) or outcome.status != "pending":
             return outcome
         if person is None or person.removed_at is not None:
             return outcome
-        covers = active_delegations(self.desk.people.values(), person.name, person.teams, self.clock())
-        reviewer = Reviewer(person.name, person.role, teams=person.teams, via="chat", covers=covers)
+        covers = active_delegations(self.services.people.values(), person.name, person.teams, self.clock())
+        reviewer = Reviewer(person.name, person.role, teams=person.teams, via="chat", delegations_to_me=covers)
         seen = Acknowledgement(outcome.args_sha256, comment="Said yes in the conversation.")
         workspace = proposed.workspace
         try:
-            await self.desk.inbox.decide(workspace, outcome.approval_id, Approve(seen), reviewer)
+            await self.services.inbox.decide(workspace, outcome.approval_id, Approve(seen), reviewer)
         except Error:  # others have to decide, or something was found in the arguments: the card stays
             return outcome
-        return await self.desk.gate.look(workspace, outcome.approval_id)
+        return await self.services.gate.get_outcome(workspace, outcome.approval_id)
 
     def _applies(self, spec: ToolSpec) -> bool:
         """A sub-agent has nobody to talk to, and the clients of others show no question: there it is a card."""
-        return spec.confirm == "chat" and has_conversation(self.held)
+        return spec.confirm == "chat" and has_conversation(self.leased_thread)
 
 
-def has_conversation(held: LeasedThread) -> bool:
+def has_conversation(leased_thread: LeasedThread) -> bool:
     """Whether the person whom this thread is about sees what is asked in the conversation."""
-    last = next((line for line in reversed(held.lines) if line.kind == "said"), None)
-    return not held.thread.parent and (last is None or not last.body.get("via"))
+    last = next((entry for entry in reversed(leased_thread.entries) if entry.kind == "said"), None)
+    return not leased_thread.thread.parent and (last is None or not last.body.get("via"))
 
 
 def _digest_unconfirmed(proposed: ToolCall) -> str:
     """The digest of the arguments as the person was told of them."""
-    return digest(canonical({name: value for name, value in proposed.value.items() if name != CONFIRMED}))
+    return digest(canonical({name: value for name, value in proposed.parsed_args.items() if name != CONFIRMED}))

@@ -28,19 +28,19 @@ ReportFailure = Callable[[str, Exception], None]
 class ThreadLoop:
     def __init__(
         self,
-        parts: TurnContext,
-        desk: OpenServices,
+        context: TurnContext,
+        open_services: OpenServices,
         watch: OpenThreadWatch,
         is_dead: IsRunnerDead,
         failed: ReportFailure,
     ) -> None:
-        self._parts = parts
-        self._desk = desk
+        self._context = context
+        self._open_services = open_services
         self._watch = watch
         self._is_dead = is_dead
         self._failed = failed
-        self._at_work: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._room = asyncio.Event()  # set when one is through while as many are at work as may be
+        self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._capacity_freed = asyncio.Event()  # set when one is through while as many are at work as may be
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until it is told to stop; then what was begun gets to its next resting place."""
@@ -48,47 +48,50 @@ class ThreadLoop:
             stopping = asyncio.create_task(stop.wait())
             try:
                 while not stop.is_set():
-                    pause = self._parts.look_every
+                    pause = self._context.poll_seconds
                     with suppress(Error):  # a database in trouble is tried again; what is due stays due
                         await self.sweep()
                         pause = await self._pause()
-                    hint, room = asyncio.create_task(watch.changed(pause)), asyncio.create_task(self._room.wait())
-                    await asyncio.wait({hint, room, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                    hint, capacity_freed = (
+                        asyncio.create_task(watch.wait(pause)),
+                        asyncio.create_task(self._capacity_freed.wait()),
+                    )
+                    await asyncio.wait({hint, capacity_freed, stopping}, return_when=asyncio.FIRST_COMPLETED)
                     hint.cancel()
-                    room.cancel()
-                    self._room.clear()
+                    capacity_freed.cancel()
+                    self._capacity_freed.clear()
             finally:
                 stopping.cancel()
-                await self._leave()
+                await self._shut_down()
 
     async def sweep(self) -> int:
         """Takes what is due, as far as there is room; gives how many threads that were."""
-        store, taken = self._parts.threads, 0
-        gone = [(w, t) for w, t, runner in await store.running() if self._is_gone(runner)]
-        room = MAX_CONCURRENT - len(self._at_work)
-        due = await store.due(self._parts.clock(), max(0, room)) if room > 0 else []
-        for key in dict.fromkeys([*gone, *due]):
-            if key not in self._at_work and len(self._at_work) < MAX_CONCURRENT:
+        store, taken = self._context.threads, 0
+        orphaned = [(w, t) for w, t, runner in await store.running() if self._is_gone(runner)]
+        capacity = MAX_CONCURRENT - len(self._running)
+        due = await store.due(self._context.clock(), max(0, capacity)) if capacity > 0 else []
+        for key in dict.fromkeys([*orphaned, *due]):
+            if key not in self._running and len(self._running) < MAX_CONCURRENT:
                 taken += 1
-                self._at_work[key] = task = asyncio.create_task(self._take(*key))
-                task.add_done_callback(partial(self._through, key))  # also of one that was cancelled before it began
+                self._running[key] = task = asyncio.create_task(self._run_thread(*key))
+                task.add_done_callback(partial(self._on_done, key))  # also of one that was cancelled before it began
         return taken
 
-    def _through(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
-        if len(self._at_work) >= MAX_CONCURRENT:
-            self._room.set()
-        self._at_work.pop(key, None)
+    def _on_done(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
+        if len(self._running) >= MAX_CONCURRENT:
+            self._capacity_freed.set()
+        self._running.pop(key, None)
 
     def _is_gone(self, runner: str) -> bool:
         """Of a thread that is not at work here, also this process: the database failed it, and it let go."""
-        return runner == self._parts.runner or self._is_dead(runner)
+        return runner == self._context.runner or self._is_dead(runner)
 
-    async def settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Until nothing is at work here; for tests, and to stop in order."""
-        while self._at_work:
-            await asyncio.gather(*self._at_work.values(), return_exceptions=True)
+        while self._running:
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def _take(self, workspace: str, thread_id: str) -> None:
+    async def _run_thread(self, workspace: str, thread_id: str) -> None:
         try:
             await self._advance(workspace, thread_id)
         except (LeaseLost, NotFound):
@@ -97,46 +100,51 @@ class ThreadLoop:
             self._failed("thread_failed", error)
 
     async def _advance(self, workspace: str, thread_id: str) -> None:
-        store, runner, lease = self._parts.threads, self._parts.runner, self._parts.lease
+        store, runner, lease = self._context.threads, self._context.runner, self._context.lease
 
         def claim(thread: threads.Thread, moment: Moment) -> threads.ThreadTransition:
             dead = thread.status == "running" and self._is_gone(thread.runner)
             return threads.acquire(thread, runner, lease, moment, runner_is_dead=dead)
 
         try:
-            held = LeasedThread(store, await store.step(workspace, thread_id, claim), lease)
+            leased_thread = LeasedThread(store, await store.step(workspace, thread_id, claim), lease)
         except Conflict:
             return  # another process was quicker
         async with self._watch(workspace, thread_id) as watch:
-            turn = Turn(held=held, desk=await self._desk(workspace), parts=self._parts, watch=watch)
-            keeping = asyncio.create_task(held.keep())
+            turn = Turn(
+                leased_thread=leased_thread,
+                services=await self._open_services(workspace),
+                context=self._context,
+                watch=watch,
+            )
+            keeping = asyncio.create_task(leased_thread.keep_renewed())
             try:
                 await turn.advance()
             except (LeaseLost, StoreUnavailable):
                 raise  # it is somebody else's now, or whoever takes it next has it
             except Exception:
-                await held.end(
+                await leased_thread.end(
                     NewThreadEntry("ended", SYSTEM_ACTOR, {"status": "error", "reason": INTERNAL_ERROR_TEXT})
                 )
                 raise
             finally:
-                held.lost.set()
+                leased_thread.lost.set()
                 keeping.cancel()
-                if turn.working:
-                    await asyncio.gather(*turn.working.values(), return_exceptions=True)
+                if turn.tool_tasks:
+                    await asyncio.gather(*turn.tool_tasks.values(), return_exceptions=True)
 
     async def _pause(self) -> float:
-        if len(self._at_work) >= MAX_CONCURRENT:
-            return self._parts.look_every
-        due = await self._parts.threads.next_due()
+        if len(self._running) >= MAX_CONCURRENT:
+            return self._context.poll_seconds
+        due = await self._context.threads.next_due()
         if due is None:
-            return self._parts.look_every
-        return min(self._parts.look_every, max(0.01, (due - self._parts.clock()) / 1000))
+            return self._context.poll_seconds
+        return min(self._context.poll_seconds, max(0.01, (due - self._context.clock()) / 1000))
 
-    async def _leave(self) -> None:
+    async def _shut_down(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(8.0):
-                await self.settled()
-        for task in self._at_work.values():
+                await self.wait_idle()
+        for task in self._running.values():
             task.cancel()
-        await self.settled()
+        await self.wait_idle()

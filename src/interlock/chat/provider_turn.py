@@ -59,7 +59,7 @@ class ProviderModel:
         """Closing it early closes the connection, and the provider stops writing."""
         pieces: list[str] = []
         names = assign_provider_names(prompt.tools)
-        tools = [_tool(offer, names) for offer in prompt.tools]
+        tools = [_tool(prompt_tool, names) for prompt_tool in prompt.tools]
         try:
             async with model_request_stream(
                 self.api,
@@ -88,8 +88,8 @@ ProviderNames = Mapping[str, str]  # of tools: how they are called here, and how
 def assign_provider_names(offers: Sequence[PromptTool]) -> ProviderNames:
     """Providers take short plain names only, and two tools must not become one."""
     names: dict[str, str] = {}
-    for offer in offers:
-        names[offer.name] = _unused_name(_plain_name(offer.name), set(names.values()))
+    for prompt_tool in offers:
+        names[prompt_tool.name] = _unused_name(_plain_name(prompt_tool.name), set(names.values()))
     return names
 
 
@@ -121,7 +121,10 @@ def _reply_messages(reply: ModelReply, model: str, names: ProviderNames) -> Iter
     if kept := _original_response(reply, model):
         return (kept,)
     text = [TextPart(reply.text)] if reply.text else []
-    calls = [ToolCallPart(_provider_name(wish.tool, names), wish.args, wish.id) for wish in reply.wishes]
+    calls = [
+        ToolCallPart(_provider_name(tool_request.tool, names), tool_request.args, tool_request.id)
+        for tool_request in reply.tool_requests
+    ]
     return (ModelResponse(parts=[*text, *calls]),) if text or calls else ()
 
 
@@ -134,12 +137,15 @@ def _original_response(reply: ModelReply, model: str) -> ModelResponse | None:
     except (ValueError, KeyError, AttributeError):
         return None  # written by another version: the plain words are enough
     ids = [part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)]
-    return response if ids == [wish.id for wish in reply.wishes] else None
+    return response if ids == [tool_request.id for tool_request in reply.tool_requests] else None
 
 
-def _tool(offer: PromptTool, names: ProviderNames) -> ToolDefinition:
+def _tool(prompt_tool: PromptTool, names: ProviderNames) -> ToolDefinition:
     return ToolDefinition(
-        name=names[offer.name], description=offer.description, parameters_json_schema=dict(offer.schema), strict=False
+        name=names[prompt_tool.name],
+        description=prompt_tool.description,
+        parameters_json_schema=dict(prompt_tool.schema),
+        strict=False,
     )
 
 
@@ -159,7 +165,7 @@ def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names
     named = _with_ids(response.parts, prompt.messages)
     kept = replace(response, parts=[_with_provider_name(part) for part in named])
     ours = {theirs: own for own, theirs in names.items()}
-    wishes = tuple(
+    tool_requests = tuple(
         ToolRequest(part.tool_call_id, ours.get(part.tool_name) or _storable(part.tool_name), _args(part))
         for part in named
         if isinstance(part, ToolCallPart)
@@ -169,7 +175,7 @@ def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names
         "response": ModelMessagesTypeAdapter.dump_python([kept], mode="json")[0],
     }
     shown = text + TRUNCATED if response.finish_reason == "length" else text
-    return ModelReply(shown, wishes, json.dumps(opaque), response.usage.total_tokens)
+    return ModelReply(shown, tool_requests, json.dumps(opaque), response.usage.total_tokens)
 
 
 def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], model: str) -> None:
@@ -177,18 +183,18 @@ def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], mo
     ending = response.finish_reason
     ended = (response.provider_details or {}).get("finish_reason")  # what the provider itself said, and nobody assumed
     if not ended or response.state != "complete":
-        raise ModelFailed(BROKE_OFF.format(model=model), again=True)
+        raise ModelFailed(BROKE_OFF.format(model=model), is_retryable=True)
     if ending == "length" and calls:
-        raise ModelFailed(TOO_LONG.format(model=model), again=True)
+        raise ModelFailed(TOO_LONG.format(model=model), is_retryable=True)
     if ending == "content_filter":
-        raise ModelFailed(REFUSED.format(model=model), again=False)
+        raise ModelFailed(REFUSED.format(model=model), is_retryable=False)
     if not text.strip() and not calls:
-        raise ModelFailed(EMPTY.format(model=model), again=True)
+        raise ModelFailed(EMPTY.format(model=model), is_retryable=True)
 
 
 def _with_ids(parts: Sequence[Any], messages: Sequence[PromptMessage]) -> list[Any]:
     """Every call of a thread gets an id of its own: an old one would stand for the call that it belonged to."""
-    used = {wish.id for each in messages if isinstance(each, ModelReply) for wish in each.wishes}
+    used = {tool_request.id for each in messages if isinstance(each, ModelReply) for tool_request in each.tool_requests}
     turn = sum(isinstance(each, ModelReply) for each in messages)
     named: list[Any] = []
     for number, part in enumerate(parts):

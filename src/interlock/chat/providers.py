@@ -73,12 +73,12 @@ def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:
         raise Misconfigured(f'The model "{name}" needs more packages: pip install "interlock-gate[chat]"') from None
     kind, provider = _provider(kind, section, options, settings)
     api = infer_model(f"{kind}:{model}", lambda _: provider)
-    wanted: dict[str, object] = {"max_retries": 0, "timeout": _timeout_seconds(section, options)}
+    model_settings: dict[str, object] = {"max_retries": 0, "timeout": _timeout_seconds(section, options)}
     if "max_tokens" in options:
-        wanted["max_tokens"] = options["max_tokens"]
+        model_settings["max_tokens"] = options["max_tokens"]
     if kind in ("openai", "openai-responses"):
-        wanted["openai_store"] = False  # the log has all of it: nothing needs to be kept at the provider's
-    kept = {key: value for key, value in wanted.items() if key not in api.unsupported_settings}
+        model_settings["openai_store"] = False  # the log has all of it: nothing needs to be kept at the provider's
+    kept = {key: value for key, value in model_settings.items() if key not in api.unsupported_settings}
     return ProviderModel(name, api, kept, str(options.get("key", "")))
 
 
@@ -213,16 +213,18 @@ def to_model_failure(error: Exception, model: str, secret: str) -> ModelFailed:
     words = {"model": model, "provider": model.partition(":")[0], "said": _provider_text(error, secret)}
     for kind, text in _FINAL:
         if isinstance(error, kind):
-            return ModelFailed(text.format(**words), again=False)
+            return ModelFailed(text.format(**words), is_retryable=False)
     wait = getattr(error, "retry_after", None)
     ids = {"retry_after": wait} if wait else {}
     for kind, text in _RETRYABLE:
         if isinstance(error, kind):
-            return ModelFailed(text.format(**words), again=True, **ids)
+            return ModelFailed(text.format(**words), is_retryable=True, **ids)
     if isinstance(error, ModelHTTPError) and error.status_code < 500 and error.status_code not in RETRYABLE_STATUSES:
-        return ModelFailed("{model} did not accept the request{said}.".format(**words), again=False)
+        return ModelFailed("{model} did not accept the request{said}.".format(**words), is_retryable=False)
     return ModelFailed(
-        "The answer of {model} could not be read{said}. It can be tried again.".format(**words), again=True, **ids
+        "The answer of {model} could not be read{said}. It can be tried again.".format(**words),
+        is_retryable=True,
+        **ids,
     )
 
 

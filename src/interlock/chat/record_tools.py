@@ -20,12 +20,12 @@ WriteFunction = Callable[[ToolItemTransaction, Args], object]
 
 
 def read_tool(
-    records: ToolItemStore, name: str, about: str, look: ReadFunction, takes: Mapping[str, object] | None = None
+    records: ToolItemStore, name: str, about: str, read: ReadFunction, schema: Mapping[str, object] | None = None
 ) -> Tool:
-    def run(use: ToolInvocation) -> Awaitable[object]:
-        return look(records, use.args)
+    def run(invocation: ToolInvocation) -> Awaitable[object]:
+        return read(records, invocation.args)
 
-    return Tool(ToolSpec(name, "read", schema=takes or object_schema()), about, run)
+    return Tool(ToolSpec(name, "read", schema=schema or object_schema()), about, run)
 
 
 def write_tool(
@@ -39,32 +39,32 @@ def write_tool(
         except ToolFailed as error:
             return f"This would fail now: {error.message}"
 
-    def run(use: ToolInvocation) -> Awaitable[object]:
-        return records.change(use.key, lambda shelf: step(shelf, use.args))
+    def run(invocation: ToolInvocation) -> Awaitable[object]:
+        return records.change(invocation.key, lambda transaction: step(transaction, invocation.args))
 
     return Tool(replace(spec, preview=shown, idempotent=True), about, run)
 
 
-async def find_record(records: ToolItemStore, kind: str, record_id: str, look: str) -> ToolItem:
+async def find_record(records: ToolItemStore, kind: str, record_id: str, list_tool: str) -> ToolItem:
     """`look` is the tool that lists this kind."""
     found = await records.get(kind, record_id)
     if found is None:
-        raise missing_record(kind, record_id, [record.id for record in await records.list(kind)], look)
+        raise missing_record(kind, record_id, [record.id for record in await records.list(kind)], list_tool)
     return found
 
 
-def find_in_transaction(shelf: ToolItemTransaction, kind: str, record_id: str, look: str) -> ToolItem:
+def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: str, list_tool: str) -> ToolItem:
     """As `find`, inside a change."""
-    found = shelf.get(kind, record_id)
+    found = transaction.get(kind, record_id)
     if found is None:
-        raise missing_record(kind, record_id, [record.id for record in shelf.list(kind)], look)
+        raise missing_record(kind, record_id, [record.id for record in transaction.list(kind)], list_tool)
     return found
 
 
-def missing_record(kind: str, name: str, known: Iterable[str], look: str, where: str = "") -> ToolFailed:
+def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> ToolFailed:
     by_lower = {each.lower(): each for each in known}
     near = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, MAX_SUGGESTIONS, MIN_SIMILARITY)]
-    hint = f"Near that: {quote_names(near)}." if near else f"Use {look} to see what there is."
+    hint = f"Near that: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
     return ToolFailed(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
 
 

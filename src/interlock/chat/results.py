@@ -24,9 +24,11 @@ class ArgumentEdit(NamedTuple):
     changed: tuple[str, ...]
 
 
-def compare_arguments(wanted: Mapping[str, object], ran_with: Mapping[str, object]) -> ArgumentEdit:
-    names = {*wanted, *ran_with}
-    differ = (name for name in names if (name in wanted, wanted.get(name)) != (name in ran_with, ran_with.get(name)))
+def compare_arguments(proposed: Mapping[str, object], ran_with: Mapping[str, object]) -> ArgumentEdit:
+    names = {*proposed, *ran_with}
+    differ = (
+        name for name in names if (name in proposed, proposed.get(name)) != (name in ran_with, ran_with.get(name))
+    )
     return ArgumentEdit(ran_with, tuple(sorted(differ)))
 
 

@@ -23,10 +23,10 @@ MOST_DIGITS = 15
 
 class Position(NamedTuple):
     line: int = 0
-    n: int = 0
+    offset: int = 0
 
     def __str__(self) -> str:
-        return f"{self.line}.{self.n}"
+        return f"{self.line}.{self.offset}"
 
 
 class StreamEvent(NamedTuple):
@@ -42,8 +42,8 @@ class StreamCursor(NamedTuple):
     """Where a reader is: behind the last line that was told, and how many characters of the next turn."""
 
     line: int = 0
-    pieces: int = 0
-    spoken: int = 0
+    event_count: int = 0
+    draft_length: int = 0
 
 
 def parse_position(text: str) -> Position:
@@ -53,10 +53,10 @@ def parse_position(text: str) -> Position:
     return Position(int(line), int(n or "0"))
 
 
-def line_events(line: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
+def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
     """The events that a line gives, but for the words of a reply: name, data, and the approval."""
-    body = cast(dict[str, Any], line.body)
-    match line.kind:
+    body = cast(dict[str, Any], entry.body)
+    match entry.kind:
         case "replied":
             return [("tool_call_start", {"tool_call": {"id": wish[0], "name": wish[1]}}, "") for wish in body["wishes"]]
         case "asked" if body["status"] == "pending":
@@ -75,27 +75,27 @@ def line_events(line: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
             call = {"id": body["call"], "name": body["tool"], "result": body["result"], "status": body["status"]}
             return [("tool_call_result", {"tool_call": call}, "")]
         case "ended":
-            return [_end_event(line, body)]
+            return [_end_event(entry, body)]
         case _:
             return []
 
 
-def advance_cursor(place: StreamCursor, line: ThreadEntry, skip: int = 0) -> tuple[list[StreamEvent], StreamCursor]:
+def advance_cursor(cursor: StreamCursor, entry: ThreadEntry, skip: int = 0) -> tuple[list[StreamEvent], StreamCursor]:
     """What a line adds for a reader at this place; `skip` pieces of it were told before."""
-    pieces, told, ends = line_events(line), list[StreamEvent](), line.kind in DRAFT_ENDING_KINDS
-    if line.kind == "replied":
-        words = str(line.body["text"])[place.spoken :]
+    entry_events, events, ends = line_events(entry), list[StreamEvent](), entry.kind in DRAFT_ENDING_KINDS
+    if entry.kind == "replied":
+        words = str(entry.body["text"])[cursor.draft_length :]
         if words and not skip:
-            said = Position(place.line, place.pieces + place.spoken + len(words))
-            told.append(StreamEvent(said, "delta", {"content": words}))
-    elif ends and place.spoken:
-        told.append(StreamEvent(Position(line.n, 0), "delta", {"content": "", "reset": True}))
-    spoken = 0 if ends else place.spoken  # what is being said goes on behind this line
-    for number, (name, data, approval) in enumerate(pieces, 1):
+            position = Position(cursor.line, cursor.event_count + cursor.draft_length + len(words))
+            events.append(StreamEvent(position, "delta", {"content": words}))
+    elif ends and cursor.draft_length:
+        events.append(StreamEvent(Position(entry.number, 0), "delta", {"content": "", "reset": True}))
+    draft_length = 0 if ends else cursor.draft_length  # what is being said goes on behind this line
+    for number, (name, data, approval) in enumerate(entry_events, 1):
         if number > skip:
-            at = number + (spoken if number == len(pieces) else 0)
-            told.append(StreamEvent(Position(line.n, at), name, data, approval))
-    return told, StreamCursor(line.n, len(pieces), spoken) if pieces or ends else place
+            at = number + (draft_length if number == len(entry_events) else 0)
+            events.append(StreamEvent(Position(entry.number, at), name, data, approval))
+    return events, StreamCursor(entry.number, len(entry_events), draft_length) if entry_events or ends else cursor
 
 
 class ThreadFollower:
@@ -113,66 +113,66 @@ class ThreadFollower:
         after: Position,
         before: int = MAX_ENTRY_NUMBER,
     ) -> None:
-        self.pause: float | None = None
+        self.poll_after: float | None = None
         self._store = store
         self._drafts = drafts
         self._clock = clock
         self._workspace, self._thread_id = thread.workspace, thread.id
         self._after = after
         self._before = before
-        self._place = StreamCursor(spoken=0 if after.line else after.n)
-        self._read = max(0, after.line - 1)  # the last line that was looked at
-        self._since = after.line  # what was being said before this line is over
-        self._quiet = 0  # looks that brought nothing, one after the other
+        self._cursor = StreamCursor(draft_length=0 if after.line else after.offset)
+        self._last_read = max(0, after.line - 1)  # the last line that was looked at
+        self._draft_valid_from = after.line  # what was being said before this line is over
+        self._empty_polls = 0  # looks that brought nothing, one after the other
 
-    async def news(self) -> list[StreamEvent]:
+    async def read_events(self) -> list[StreamEvent]:
         """What the reader does not know yet. What is being said now comes behind what was written."""
         draft = self._drafts.get(self._workspace, self._thread_id)
-        self.pause = None
-        if draft is not None and draft.line <= self._read:
-            return self._spoken(draft)
+        self.poll_after = None
+        if draft is not None and draft.entry_number <= self._last_read:
+            return self._draft_events(draft)
         thread = await self._store.get(self._workspace, self._thread_id)
-        told = await self._lines() if thread.lines > self._read else []
+        events = await self._read_entries() if thread.entry_count > self._last_read else []
         draft = self._drafts.get(self._workspace, self._thread_id)
         if draft is None and thread.status == "running":
             draft = await self._store.draft(self._workspace, self._thread_id)
-        told += self._spoken(draft) if draft is not None and draft.line <= self._read else []
-        self._quiet = 0 if told else self._quiet + 1
-        self.pause = self._look_again(thread)
-        return told
+        events += self._draft_events(draft) if draft is not None and draft.entry_number <= self._last_read else []
+        self._empty_polls = 0 if events else self._empty_polls + 1
+        self.poll_after = self._poll_delay(thread)
+        return events
 
-    async def _lines(self) -> list[StreamEvent]:
-        told: list[StreamEvent] = []
-        for line in await self._store.lines(self._workspace, self._thread_id, self._read, self._before):
-            self._read = line.n
-            told += self._of_line(line)
-            self._since = line.n if line.kind in DRAFT_ENDING_KINDS else self._since
-        return told
+    async def _read_entries(self) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
+        for entry in await self._store.entries(self._workspace, self._thread_id, self._last_read, self._before):
+            self._last_read = entry.number
+            events += self._entry_events(entry)
+            self._draft_valid_from = entry.number if entry.kind in DRAFT_ENDING_KINDS else self._draft_valid_from
+        return events
 
-    def _of_line(self, line: ThreadEntry) -> list[StreamEvent]:
+    def _entry_events(self, entry: ThreadEntry) -> list[StreamEvent]:
         """The first one may be where the reader is: what it has of that is not told twice."""
-        skip, pieces = 0, len(line_events(line))
-        if line.n == self._after.line:
-            skip = self._after.n
+        skip, pieces = 0, len(line_events(entry))
+        if entry.number == self._after.line:
+            skip = self._after.offset
             if skip >= pieces:
-                self._place = StreamCursor(line.n, pieces, skip - pieces)
+                self._cursor = StreamCursor(entry.number, pieces, skip - pieces)
                 return []
-        told, self._place = advance_cursor(self._place, line, skip)
-        return told
+        events, self._cursor = advance_cursor(self._cursor, entry, skip)
+        return events
 
-    def _spoken(self, draft: Draft) -> list[StreamEvent]:
-        place = self._place
-        if draft.line < self._since or len(draft.words) <= place.spoken:
+    def _draft_events(self, draft: Draft) -> list[StreamEvent]:
+        cursor = self._cursor
+        if draft.entry_number < self._draft_valid_from or len(draft.text) <= cursor.draft_length:
             return []
-        words = draft.words[place.spoken :]
-        self._place = place._replace(spoken=len(draft.words))
-        at = Position(place.line, place.pieces + len(draft.words))
+        words = draft.text[cursor.draft_length :]
+        self._cursor = cursor._replace(draft_length=len(draft.text))
+        at = Position(cursor.line, cursor.event_count + len(draft.text))
         return [StreamEvent(at, "delta", {"content": words})]
 
-    def _look_again(self, thread: Thread) -> float | None:
+    def _poll_delay(self, thread: Thread) -> float | None:
         """What a model begins to say in another process, nobody is told of."""
         if thread.status in ("running", "ready"):
-            return DRAFT_POLL if self._quiet < POLLS_BEFORE_SLOW else SLOW_DRAFT_POLL
+            return DRAFT_POLL if self._empty_polls < POLLS_BEFORE_SLOW else SLOW_DRAFT_POLL
         if thread.status == "waiting" and thread.due_at is not None:
             return max(DRAFT_POLL, (thread.due_at - self._clock()) / 1000)
         return None
@@ -183,10 +183,10 @@ def _agent_path(body: Mapping[str, Any]) -> dict[str, object]:
     return {"agent_path": body["path"]} if "path" in body else {}
 
 
-def _end_event(line: ThreadEntry, body: Mapping[str, Any]) -> tuple[str, dict[str, object], str]:
+def _end_event(entry: ThreadEntry, body: Mapping[str, Any]) -> tuple[str, dict[str, object], str]:
     if body["status"] in ("error", "limit"):
         return "error", {"error": body["reason"], "status": body["status"]}, ""
-    done: dict[str, object] = {"message_id": str(body.get("message") or line.n)}
+    done: dict[str, object] = {"message_id": str(body.get("message") or entry.number)}
     return "done", done | ({"stopped": True} if body["status"] == "stopped" else {}), ""
 
 
@@ -202,39 +202,39 @@ class DraftBuffer:
     """One turn that is being said, behind a line of its thread."""
 
     line: int
-    parts: list[str] = field(default_factory=list)
-    kept_at: int = 0
+    chunks: list[str] = field(default_factory=list)
+    saved_at: int = 0
 
     @property
-    def words(self) -> str:
-        if len(self.parts) > 1:
-            self.parts = ["".join(self.parts)]
-        return self.parts[0] if self.parts else ""
+    def text(self) -> str:
+        if len(self.chunks) > 1:
+            self.chunks = ["".join(self.chunks)]
+        return self.chunks[0] if self.chunks else ""
 
 
 class Drafts:
-    def __init__(self, keep: SaveDraft, announce: Announce, clock: Clock) -> None:
-        self._keep = keep
+    def __init__(self, save: SaveDraft, announce: Announce, clock: Clock) -> None:
+        self._save = save
         self._announce = announce
         self._clock = clock
-        self._speeches: dict[ThreadKey, DraftBuffer] = {}
+        self._buffers: dict[ThreadKey, DraftBuffer] = {}
 
     def begin(self, workspace: str, thread_id: str, line: int) -> None:
-        self._speeches[workspace, thread_id] = DraftBuffer(line, kept_at=self._clock())
+        self._buffers[workspace, thread_id] = DraftBuffer(line, saved_at=self._clock())
 
     async def add(self, workspace: str, thread_id: str, text: str) -> None:
-        speech = self._speeches.get((workspace, thread_id))
-        if speech is None:
+        buffer = self._buffers.get((workspace, thread_id))
+        if buffer is None:
             return
-        speech.parts.append(text)
+        buffer.chunks.append(text)
         self._announce({workspace: {thread_id}})
-        if self._clock() - speech.kept_at >= SAVE_INTERVAL:
-            speech.kept_at = self._clock()
-            await self._keep(workspace, thread_id, Draft(speech.line, speech.words))
+        if self._clock() - buffer.saved_at >= SAVE_INTERVAL:
+            buffer.saved_at = self._clock()
+            await self._save(workspace, thread_id, Draft(buffer.line, buffer.text))
 
     def end(self, workspace: str, thread_id: str) -> None:
-        self._speeches.pop((workspace, thread_id), None)
+        self._buffers.pop((workspace, thread_id), None)
 
     def get(self, workspace: str, thread_id: str) -> Draft | None:
-        speech = self._speeches.get((workspace, thread_id))
-        return None if speech is None else Draft(speech.line, speech.words)
+        buffer = self._buffers.get((workspace, thread_id))
+        return None if buffer is None else Draft(buffer.line, buffer.text)

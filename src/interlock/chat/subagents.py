@@ -30,51 +30,71 @@ class Subagents:
         self._store = store
         self._exists = exists
 
-    async def begin(self, held: LeasedThread, call: PendingCall, args: Args) -> object:
+    async def begin(self, leased_thread: LeasedThread, call: PendingCall, args: Args) -> object:
         """Its thread; a second time the same one."""
-        above, name, task = held.thread, call.wish.tool.removeprefix(AGENT_TOOL_PREFIX), str(args["task"])
+        parent, name, task = (
+            leased_thread.thread,
+            call.tool_request.tool.removeprefix(AGENT_TOOL_PREFIX),
+            str(args["task"]),
+        )
         if not task.strip():
             raise ToolFailed("Say what the agent is to do: task is a text.")
         if not self._exists(name):
             raise ToolFailed(f"There is no agent {name!r} any more.")
-        if name in above.path or len(above.path) >= MAX_DEPTH:
-            raise ToolFailed(f"{name} cannot be called from {' > '.join(above.path)}: too deep, or in a circle.")
-        place = ThreadOrigin(above.workspace, name, above.person, (*above.path, name), above.id, call.wish.id)
-        child = _child_thread_id(above, call)
-        if not await self.known(above, call):  # it may have been stopped meanwhile, and then nothing is opened any more
-            await held.open_below(child, lambda moment: threads.open_thread(child, place, task, moment))
+        if name in parent.path or len(parent.path) >= MAX_DEPTH:
+            raise ToolFailed(f"{name} cannot be called from {' > '.join(parent.path)}: too deep, or in a circle.")
+        origin = ThreadOrigin(
+            parent.workspace, name, parent.person, (*parent.path, name), parent.id, call.tool_request.id
+        )
+        child = _child_thread_id(parent, call)
+        if not await self.has_thread(
+            parent, call
+        ):  # it may have been stopped meanwhile, and then nothing is opened any more
+            await leased_thread.open_child(child, lambda moment: threads.open_thread(child, origin, task, moment))
         return {"thread": child}
 
-    async def delegated(self, held: LeasedThread, call: PendingCall) -> None:
-        body = {"call": call.wish.id, "tool": call.wish.tool, "thread": _child_thread_id(held.thread, call)}
-        await held.append(NewThreadEntry("delegated", f"agent:{held.thread.agent}", body))
+    async def record_delegation(self, leased_thread: LeasedThread, call: PendingCall) -> None:
+        body = {
+            "call": call.tool_request.id,
+            "tool": call.tool_request.tool,
+            "thread": _child_thread_id(leased_thread.thread, call),
+        }
+        await leased_thread.append(NewThreadEntry("delegated", f"agent:{leased_thread.thread.agent}", body))
 
-    async def known(self, above: Thread, call: PendingCall) -> bool:
-        child = _child_thread_id(above, call)
+    async def has_thread(self, parent: Thread, call: PendingCall) -> bool:
+        child = _child_thread_id(parent, call)
         return (
-            call.wish.tool.startswith(AGENT_TOOL_PREFIX) and await self._store.find(above.workspace, child) is not None
+            call.tool_request.tool.startswith(AGENT_TOOL_PREFIX)
+            and await self._store.find(parent.workspace, child) is not None
         )
 
-    async def look(
-        self, held: LeasedThread, call: PendingCall, given_up: str, edit: ArgumentEdit | None = None
+    async def poll(
+        self, leased_thread: LeasedThread, call: PendingCall, withdrawal: str, edit: ArgumentEdit | None = None
     ) -> Waiting | None:
         """Waiting while the child is at work; what it said last is the result."""
-        if given_up:
-            await self.stop(held.thread.workspace, call.child, held.thread.person)
-        child = await self._store.get(held.thread.workspace, call.child)
+        if withdrawal:
+            await self.stop(leased_thread.thread.workspace, call.child, leased_thread.thread.person)
+        child = await self._store.get(leased_thread.thread.workspace, call.child)
         if child.status != "idle":
             return Waiting("", "running", until=None)
-        lines = await self._store.lines(child.workspace, child.id)
-        ended = next((line.body for line in reversed(lines) if line.kind == "ended"), {})
+        entries = await self._store.entries(child.workspace, child.id)
+        ended = next((entry.body for entry in reversed(entries) if entry.kind == "ended"), {})
         status = str(ended.get("status", "done"))
-        result: dict[str, object] = {"agent": child.agent, "status": status, "said": last_reply_text(lines)}
+        result: dict[str, object] = {"agent": child.agent, "status": status, "said": last_reply_text(entries)}
         if ended.get("reason"):
             result["reason"] = ended["reason"]
         result = with_edit(result, edit)
-        spent = read_turn_state(lines)  # counts for its caller too, or limits could be passed on and on
-        body = {"call": call.wish.id, "tool": call.wish.tool, "status": STATUS.get(status, "failed"), "result": result}
-        spending = {"tokens": spent.tokens, "took": spent.took}
-        await held.append(NewThreadEntry("resulted", f"agent:{held.thread.agent}", {**body, **spending}))
+        spent = read_turn_state(entries)  # counts for its caller too, or limits could be passed on and on
+        body = {
+            "call": call.tool_request.id,
+            "tool": call.tool_request.tool,
+            "status": STATUS.get(status, "failed"),
+            "result": result,
+        }
+        spending = {"tokens": spent.tokens, "took": spent.work_ms}
+        await leased_thread.append(
+            NewThreadEntry("resulted", f"agent:{leased_thread.thread.agent}", {**body, **spending})
+        )
         return None
 
     async def stop(self, workspace: str, thread_id: str, person: str) -> list[Thread]:
@@ -91,6 +111,6 @@ class Subagents:
         return stopped
 
 
-def _child_thread_id(above: Thread, call: PendingCall) -> str:
+def _child_thread_id(parent: Thread, call: PendingCall) -> str:
     """Follows from the call, so that whoever takes over finds the same thread."""
-    return threads.THREAD_ID_PREFIX + str(uuid5(NAMESPACE_OID, f"{above.workspace}/{above.id}/{call.id}"))
+    return threads.THREAD_ID_PREFIX + str(uuid5(NAMESPACE_OID, f"{parent.workspace}/{parent.id}/{call.id}"))

@@ -22,8 +22,8 @@ class LeasedThread:
 
     def __init__(self, store: SqlThreads, thread: Thread, lease: int = LEASE) -> None:
         self.thread = thread
-        self.root = thread.id
-        self.lines: list[ThreadEntry] = []
+        self.root_id = thread.id
+        self.entries: list[ThreadEntry] = []
         self.lost = asyncio.Event()
         self._store = store
         self.fence = thread.fence
@@ -31,35 +31,35 @@ class LeasedThread:
 
     async def find_root(self) -> None:
         """The thread that a person reads; for a sub-agent the one that it works for in the end."""
-        above = self.thread
-        while above.parent:
-            above = await self._store.get(above.workspace, above.parent)
-        self.root = above.id
+        parent = self.thread
+        while parent.parent:
+            parent = await self._store.get(parent.workspace, parent.parent)
+        self.root_id = parent.id
 
     async def read(self) -> Sequence[ThreadEntry]:
         """All lines, of which only the new ones are fetched. Whoever lost the thread has nothing more to do with it."""
-        last = self.lines[-1].n if self.lines else 0
-        self.lines += await self._store.lines(self.thread.workspace, self.thread.id, last)
-        await self.look()
+        last = self.entries[-1].number if self.entries else 0
+        self.entries += await self._store.entries(self.thread.workspace, self.thread.id, last)
+        await self.check_lease()
         if self.lost.is_set():
             raise LeaseLost("This thread was taken over or stopped.", thread_id=self.thread.id)
-        return self.lines
+        return self.entries
 
-    async def append(self, *lines: NewThreadEntry) -> None:
-        await self._step(lambda thread, moment: threads.append(thread, self.fence, lines, moment))
+    async def append(self, *entries: NewThreadEntry) -> None:
+        await self._step(lambda thread, moment: threads.append(thread, self.fence, entries, moment))
 
-    async def show(self, line: NewThreadEntry) -> None:
+    async def append_and_mirror(self, entry: NewThreadEntry) -> None:
         """Appends it here, and for a sub-agent also in the thread that its person reads: both, or neither."""
-        body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
-        above = line._replace(body=body)
+        body = {**entry.body, "child": self.thread.id, "path": list(self.thread.path)}
+        mirrored_entry = entry._replace(body=body)
 
         def mirrored(thread: Thread | None, moment: Moment) -> ThreadTransition | None:
-            return None if thread is None else threads.mirror(thread, (above,), moment)
+            return None if thread is None else threads.mirror(thread, (mirrored_entry,), moment)
 
-        also = {self.root: mirrored} if self.thread.parent else None
-        await self._step(lambda thread, moment: threads.append(thread, self.fence, (line,), moment), also)
+        other_steps = {self.root_id: mirrored} if self.thread.parent else None
+        await self._step(lambda thread, moment: threads.append(thread, self.fence, (entry,), moment), other_steps)
 
-    async def open_below(self, child: str, opened: Callable[[Moment], ThreadTransition]) -> None:
+    async def open_child(self, child: str, opened: Callable[[Moment], ThreadTransition]) -> None:
         """A thread below this one. Who was stopped or has lost it opens none; one that is there stays as it is."""
 
         def added(thread: Thread | None, moment: Moment) -> ThreadTransition | None:
@@ -67,22 +67,22 @@ class LeasedThread:
 
         await self._step(lambda thread, moment: threads.append(thread, self.fence, (), moment), {child: added})
 
-    async def confirm_first(self, confirmation: Confirmation, *lines: NewThreadEntry) -> None:
+    async def request_confirmation(self, confirmation: Confirmation, *entries: NewThreadEntry) -> None:
         await self._step(
-            lambda thread, moment: threads.request_confirmation(thread, self.fence, confirmation, lines, moment)
+            lambda thread, moment: threads.request_confirmation(thread, self.fence, confirmation, entries, moment)
         )
 
     async def use_confirmation(self, call: str, tool: str, args_sha256: str) -> None:
         await self._step(lambda thread, _: threads.use_confirmation(thread, self.fence, call, tool, args_sha256))
 
-    async def park(self, due_at: int | None) -> None:
+    async def suspend(self, due_at: int | None) -> None:
         await self._step(lambda thread, moment: threads.suspend(thread, self.fence, due_at, moment))
 
-    async def end(self, *lines: NewThreadEntry) -> None:
-        seen = self.lines[-1].n if self.lines else 0
-        await self._step(lambda thread, moment: threads.end(thread, self.fence, seen, lines, moment))
+    async def end(self, *entries: NewThreadEntry) -> None:
+        seen = self.entries[-1].number if self.entries else 0
+        await self._step(lambda thread, moment: threads.end(thread, self.fence, seen, entries, moment))
 
-    async def keep(self) -> None:
+    async def keep_renewed(self) -> None:
         """Renews the lease until it is lost."""
         while not self.lost.is_set():
             with suppress(TimeoutError):
@@ -91,13 +91,13 @@ class LeasedThread:
             with suppress(Error):  # a database in trouble: the lease may lapse, and then the next write says so
                 await self._step(lambda thread, moment: threads.renew(thread, self.fence, self._lease, moment))
 
-    async def look(self) -> None:
+    async def check_lease(self) -> None:
         """Whether it was stopped, or taken over."""
         thread = await self._store.get(self.thread.workspace, self.thread.id)
         if thread.fence != self.fence or thread.status != "running":
             self.lost.set()
 
-    async def unless_lost(self, work: Coroutine[None, None, T]) -> T:
+    async def run_unless_lost(self, work: Coroutine[None, None, T]) -> T:
         """For what changes nothing: it is broken off once nobody waits for it."""
         working, lost = asyncio.create_task(work), asyncio.create_task(self.lost.wait())
         try:
@@ -110,9 +110,9 @@ class LeasedThread:
                 task.cancel()
             await asyncio.gather(working, lost, return_exceptions=True)
 
-    async def _step(self, step: ThreadStep, also: Mapping[str, OtherThreadStep] | None = None) -> None:
+    async def _step(self, step: ThreadStep, other_steps: Mapping[str, OtherThreadStep] | None = None) -> None:
         try:
-            self.thread = await self._store.step(self.thread.workspace, self.thread.id, step, also)
+            self.thread = await self._store.step(self.thread.workspace, self.thread.id, step, other_steps)
         except LeaseLost:
             self.lost.set()
             raise

@@ -38,8 +38,8 @@ class ThreadQuery(NamedTuple):
 
     before: tuple[int, str] = FIRST_CURSOR
     limit: int = 50
-    of: str = ""
-    words: str = ""
+    owner: str = ""
+    title_words: str = ""
 
 
 NEWEST = ThreadQuery()
@@ -73,149 +73,167 @@ class Threads:
         self._store = store
         self._agents = agents
         self._clock = clock
-        self._children = Subagents(store, lambda _: False)
+        self._subagents = Subagents(store, lambda _: False)
 
-    async def say(self, desk: ChatServices, who: Principal, text: str, thread_id: str = "", agent: str = "") -> Thread:
+    async def say(
+        self, services: ChatServices, principal: Principal, text: str, thread_id: str = "", agent: str = ""
+    ) -> Thread:
         """Opens a thread, or goes on with one; what waits for a decision there is withdrawn."""
-        message = await self._message(desk, who, UserMessage(text, thread_id, agent))
+        message = await self._prepare_message(services, principal, UserMessage(text, thread_id, agent))
         if thread_id:
-            thread = await self._store.step(who.workspace, thread_id, message.step)
+            thread = await self._store.step(principal.workspace, thread_id, message.step)
         else:
             begin = message.thread_id
-            thread = await self._store.add(who.workspace, begin, lambda moment: message.step(None, moment))
-        await self._replace(desk, who, message)
+            thread = await self._store.add(principal.workspace, begin, lambda moment: message.step(None, moment))
+        await self._withdraw_replaced(services, principal, message)
         return thread
 
-    async def say_once(
-        self, desk: ChatServices, who: Principal, said: UserMessage, place: IdempotencyKey, digest: str
+    async def say_idempotent(
+        self,
+        services: ChatServices,
+        principal: Principal,
+        user_message: UserMessage,
+        idempotency_key: IdempotencyKey,
+        digest: str,
     ) -> IdempotencyRecord:
         """The same, of which a second one under the same key finds that it was said, and where."""
-        message = await self._message(desk, who, said)
-        kept = await self._store.once(place, digest, message.thread_id, message.step)
-        if kept.mark:
-            await self._replace(desk, who, message)
-        return kept
+        message = await self._prepare_message(services, principal, user_message)
+        record = await self._store.step_once(idempotency_key, digest, message.thread_id, message.step)
+        if record.reservation_token:
+            await self._withdraw_replaced(services, principal, message)
+        return record
 
-    async def stop(self, desk: ChatServices, who: Principal, thread_id: str) -> Thread:
+    async def stop(self, services: ChatServices, principal: Principal, thread_id: str) -> Thread:
         """Ends the turn and withdraws every open card of it, those of sub-agents included."""
-        await self._seen(who, thread_id)
-        cards = await self._cards(desk, who, thread_id)
-        await self._children.stop(who.workspace, thread_id, who.name)
-        await self._withdraw(desk, who, cards, "stopped")
-        return await self._store.get(who.workspace, thread_id)
+        await self._require_readable(principal, thread_id)
+        cards = await self._open_cards(services, principal, thread_id)
+        await self._subagents.stop(principal.workspace, thread_id, principal.name)
+        await self._withdraw(services, principal, cards, "stopped")
+        return await self._store.get(principal.workspace, thread_id)
 
-    async def retry(self, who: Principal, thread_id: str) -> Thread:
+    async def retry(self, principal: Principal, thread_id: str) -> Thread:
         """After an error: the model is asked again."""
-        await self._own(who, thread_id)
+        await self._require_owned(principal, thread_id)
         return await self._store.step(
-            who.workspace, thread_id, lambda thread, moment: threads.retry(thread, who.name, moment)
+            principal.workspace, thread_id, lambda thread, moment: threads.retry(thread, principal.name, moment)
         )
 
-    async def list(self, who: Principal, wanted: ThreadQuery = NEWEST) -> ThreadPage:
+    async def list(self, principal: Principal, query: ThreadQuery = NEWEST) -> ThreadPage:
         """A person's own, the newest first; an admin may look at those of others, and of everybody with `of="*"`.
 
         Words are looked for in so many threads at a time: a page may be empty and yet not the last.
         """
-        most = MAX_SCANNED if wanted.words else wanted.limit
-        found = await self._page(who, wanted, most + 1)
+        most = MAX_SCANNED if query.title_words else query.limit
+        found = await self._page(principal, query, most + 1)
         more, found = len(found) > most, found[:most]
-        fitting = [thread for thread in found if _title_contains(thread, wanted.words)]
-        items = fitting[: wanted.limit]
+        fitting = [thread for thread in found if _title_contains(thread, query.title_words)]
+        items = fitting[: query.limit]
         last = items[-1] if len(fitting) > len(items) else found[-1] if more else None
         return ThreadPage(items, None if last is None else (last.updated_at, last.id))
 
-    async def _page(self, who: Principal, wanted: ThreadQuery, limit: int) -> Sequence[Thread]:
-        if wanted.of == "*" and who.role == ADMIN:
-            return await self._store.of_everybody(who.workspace, wanted.before, limit)
-        person = wanted.of if wanted.of and who.role == ADMIN else who.name
-        return await self._store.of_person(who.workspace, person, wanted.before, limit)
+    async def _page(self, principal: Principal, query: ThreadQuery, limit: int) -> Sequence[Thread]:
+        if query.owner == "*" and principal.role == ADMIN:
+            return await self._store.list_all(principal.workspace, query.before, limit)
+        person = query.owner if query.owner and principal.role == ADMIN else principal.name
+        return await self._store.list_by_person(principal.workspace, person, query.before, limit)
 
     async def show(
-        self, who: Principal, thread_id: str, after: int = 0, before: int = 0, last: int = 0
+        self, principal: Principal, thread_id: str, after: int = 0, before: int = 0, last: int = 0
     ) -> tuple[Thread, Sequence[ThreadEntry]]:
         """With the lines between `after` and `before`, or the `last` of those; zeros ask for all."""
-        thread = await self._seen(who, thread_id)
-        end = min(before - 1, thread.lines) if before else thread.lines
+        thread = await self._require_readable(principal, thread_id)
+        end = min(before - 1, thread.entry_count) if before else thread.entry_count
         start = max(after, end - last) if last else after
-        return thread, await self._store.lines(who.workspace, thread_id, start, before or MAX_ENTRY_NUMBER)
+        return thread, await self._store.entries(principal.workspace, thread_id, start, before or MAX_ENTRY_NUMBER)
 
-    async def see(self, who: Principal, thread_id: str) -> Thread:
-        return await self._seen(who, thread_id)
+    async def get(self, principal: Principal, thread_id: str) -> Thread:
+        return await self._require_readable(principal, thread_id)
 
-    def id_of(self, who: Principal, name: str) -> str:
+    def named_thread_id(self, principal: Principal, name: str) -> str:
         """Of the thread that a client calls by this name: each person has threads of their own under any name."""
-        said = "\n".join((who.workspace, who.name, name))
-        return threads.THREAD_ID_PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=5))
+        seed = "\n".join((principal.workspace, principal.name, name))
+        return threads.THREAD_ID_PREFIX + str(uuid.UUID(bytes=sha256(seed.encode()).digest()[:16], version=5))
 
-    async def _message(self, desk: ChatServices, who: Principal, said: UserMessage) -> PreparedMessage:
+    async def _prepare_message(
+        self, services: ChatServices, principal: Principal, user_message: UserMessage
+    ) -> PreparedMessage:
         """Looked for first, since cards of the turn that begins with the message are not meant."""
-        known = said.thread_id or await self._named(who, said.name)
+        known = user_message.thread_id or await self._find_named(principal, user_message.name)
         if known:
-            said = said._replace(thread_id=known)
-            await self._own(who, said.thread_id)
-            below = await self._store.children(who.workspace, said.thread_id)
-            cards = await self._cards(desk, who, said.thread_id)
+            user_message = user_message._replace(thread_id=known)
+            await self._require_owned(principal, user_message.thread_id)
+            below = await self._store.children(principal.workspace, user_message.thread_id)
+            cards = await self._open_cards(services, principal, user_message.thread_id)
             children = [child.id for child in below if child.status != "idle"]
             return PreparedMessage(
-                said.thread_id, lambda thread, moment: _append_message(thread, who, said, moment), children, cards
+                user_message.thread_id,
+                lambda thread, moment: _append_message(thread, principal, user_message, moment),
+                children,
+                cards,
             )
-        agent = said.agent or ASSISTANT
-        self._agents.of(desk, agent)
-        begin = threads.ThreadOrigin(who.workspace, agent, who.name, (agent,))
-        thread_id = self.id_of(who, said.name) if said.name else threads.THREAD_ID_PREFIX + uuid7(self._clock())
+        agent = user_message.agent or ASSISTANT
+        self._agents.get(services, agent)
+        origin = threads.ThreadOrigin(principal.workspace, agent, principal.name, (agent,))
+        thread_id = (
+            self.named_thread_id(principal, user_message.name)
+            if user_message.name
+            else threads.THREAD_ID_PREFIX + uuid7(self._clock())
+        )
 
         def step(thread: Thread | None, moment: Moment) -> ThreadTransition:
             """Whoever else began it meanwhile was first."""
             if thread is not None:
-                return threads.add_message(thread, who.name, said.text, moment, said.via)
-            return threads.open_thread(thread_id, begin, said.text, moment, said.via)
+                return threads.add_message(thread, principal.name, user_message.text, moment, user_message.via)
+            return threads.open_thread(thread_id, origin, user_message.text, moment, user_message.via)
 
         return PreparedMessage(thread_id, step)
 
-    async def _named(self, who: Principal, name: str) -> str:
+    async def _find_named(self, principal: Principal, name: str) -> str:
         """The id of a thread with this name, if there is one."""
         if name:
             with suppress(NotFound):
-                return (await self._own(who, self.id_of(who, name))).id
+                return (await self._require_owned(principal, self.named_thread_id(principal, name))).id
         return ""
 
-    async def _replace(self, desk: ChatServices, who: Principal, message: PreparedMessage) -> None:
+    async def _withdraw_replaced(self, services: ChatServices, principal: Principal, message: PreparedMessage) -> None:
         """What waited when it was sent is not waited for any more."""
         for child in message.children:
-            await self._children.stop(who.workspace, child, who.name)
-        await self._withdraw(desk, who, message.cards, "said")
+            await self._subagents.stop(principal.workspace, child, principal.name)
+        await self._withdraw(services, principal, message.cards, "said")
 
-    async def _cards(self, desk: ChatServices, who: Principal, thread_id: str) -> Sequence[str]:
+    async def _open_cards(self, services: ChatServices, principal: Principal, thread_id: str) -> Sequence[str]:
         """Those that wait now, sub-agents' included."""
         query = ApprovalQuery(statuses=("pending",), thread_id=thread_id, limit=MAX_OPEN_CARDS)
-        found = (stored.approval for stored in (await desk.inbox.list(who.workspace, query)).items)
+        found = (stored.approval for stored in (await services.inbox.list(principal.workspace, query)).items)
         return [approval.id for approval in found if approval.subject.run_id.startswith(threads.THREAD_ID_PREFIX)]
 
-    async def _withdraw(self, desk: ChatServices, who: Principal, cards: Sequence[str], why: str) -> None:
+    async def _withdraw(self, services: ChatServices, principal: Principal, cards: Sequence[str], why: str) -> None:
         """Done here and now, so that nobody decides what nobody waits for; the loop does it with what came later."""
         for card in cards:
             with suppress(Conflict, Expired, NotFound):
-                await desk.gate.cancel(who.workspace, card, who.name, WITHDRAWAL_REASONS[why])
+                await services.gate.cancel(principal.workspace, card, principal.name, WITHDRAWAL_REASONS[why])
 
-    async def _own(self, who: Principal, thread_id: str) -> Thread:
+    async def _require_owned(self, principal: Principal, thread_id: str) -> Thread:
         """Only its person speaks in a thread: a yes there is a decision."""
-        thread = await self._store.get(who.workspace, thread_id)
-        if thread.person != who.name or thread.parent:
+        thread = await self._store.get(principal.workspace, thread_id)
+        if thread.person != principal.name or thread.parent:
             raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)
         return thread
 
-    async def _seen(self, who: Principal, thread_id: str) -> Thread:
+    async def _require_readable(self, principal: Principal, thread_id: str) -> Thread:
         """Admins may look at every thread, and stop it."""
-        thread = await self._store.get(who.workspace, thread_id)
-        if thread.person != who.name and who.role != ADMIN:
+        thread = await self._store.get(principal.workspace, thread_id)
+        if thread.person != principal.name and principal.role != ADMIN:
             raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)
         return thread
 
 
-def _append_message(thread: Thread | None, who: Principal, said: UserMessage, moment: Moment) -> ThreadTransition:
+def _append_message(
+    thread: Thread | None, principal: Principal, user_message: UserMessage, moment: Moment
+) -> ThreadTransition:
     if thread is None:
-        raise NotFound(THREAD_NOT_FOUND, thread_id=said.thread_id)
-    return threads.add_message(thread, who.name, said.text, moment, said.via)
+        raise NotFound(THREAD_NOT_FOUND, thread_id=user_message.thread_id)
+    return threads.add_message(thread, principal.name, user_message.text, moment, user_message.via)
 
 
 def _title_contains(thread: Thread, words: str) -> bool:

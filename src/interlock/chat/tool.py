@@ -34,7 +34,7 @@ class Tool:
     """`about` is what the model is told of it; `source` where it comes from: a pack, or `mcp:<server>`."""
 
     spec: ToolSpec
-    about: str
+    description: str
     run: RunTool
     source: str = ""
 
@@ -43,11 +43,11 @@ class Tool:
         return self.spec.name
 
     @property
-    def offer(self) -> PromptTool:
+    def prompt_tool(self) -> PromptTool:
         """What a schema says beside JSON Schema is for people: models' providers refuse unknown words."""
         schema = self.spec.schema or {"type": "object", "properties": {}}
         return PromptTool(
-            self.name, self.about, {key: inner for key, inner in schema.items() if not key.startswith("x-")}
+            self.name, self.description, {key: inner for key, inner in schema.items() if not key.startswith("x-")}
         )
 
 

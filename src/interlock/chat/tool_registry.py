@@ -28,68 +28,74 @@ class ToolRegistry:
     def __init__(self, make: MakeToolContext, sources: Sequence[ToolSource] = ()) -> None:
         self._make = make
         self._sources = tuple(sources)
-        self._packed: dict[str, dict[str, Tool]] = {}
-        self._odd: dict[str, tuple[str, ...]] = {}  # the names of the packs' tools that are not plain ASCII
-        self._cases: dict[str, dict[str, str]] = {}  # the names of the packs' tools, by what is left without case
+        self._pack_cache: dict[str, dict[str, Tool]] = {}
+        self._non_ascii_names: dict[str, tuple[str, ...]] = {}  # the names of the packs' tools that are not plain ASCII
+        self._names_without_case: dict[
+            str, dict[str, str]
+        ] = {}  # the names of the packs' tools, by what is left without case
 
     def all(self, workspace: str) -> dict[str, Tool]:
         """A pack's tool is never replaced by one of the same name from elsewhere."""
-        return {**self._moving(workspace), **self._of_packs(workspace)}
+        return {**self._dynamic_tools(workspace), **self._pack_tools(workspace)}
 
-    def of(self, agent: AgentSettings, workspace: str) -> ToolSelection:
+    def tools_for_agent(self, agent: AgentSettings, workspace: str) -> ToolSelection:
         """The agent's tools; agents that it lists are tools too. What it names and is not there is left out."""
         chosen = {
             name: tool
             for name, tool in self.all(workspace).items()
-            if any(matches_tool(wanted, name, tool.source) for wanted in agent.tools)
+            if any(matches_tool(pattern, name, tool.source) for pattern in agent.tools)
         }
         return chosen | {AGENT_TOOL_PREFIX + name: agent_tool(name) for name in agent.agents}
 
     def spec(self, workspace: str, name: str) -> ToolSpec | None:
         """With the words that the tool makes of its arguments, which what is stored of it has not."""
-        tool = self._of_packs(workspace).get(name) or self._moving(workspace).get(name)
+        tool = self._pack_tools(workspace).get(name) or self._dynamic_tools(workspace).get(name)
         return None if tool is None else tool.spec
 
     def spec_like(self, workspace: str, name: str) -> ToolSpec | None:
         """The same, or else of the tool whose name differs in case alone."""
-        packed, moving = self._of_packs(workspace), self._moving(workspace) if self._sources else {}
+        packed, moving = self._pack_tools(workspace), self._dynamic_tools(workspace) if self._sources else {}
         tool = packed.get(name) or moving.get(name)
         if tool is None:
             found = next((known for known in moving if differs_only_in_case(name, known)), None) if moving else None
             if found is None:
-                found = self._cases[workspace].get(without_case(name))
+                found = self._names_without_case[workspace].get(without_case(name))
             tool = None if found is None else packed.get(found) or moving[found]
         return None if tool is None else tool.spec
 
-    def odd_names(self, workspace: str) -> tuple[str, ...]:
+    def non_ascii_names(self, workspace: str) -> tuple[str, ...]:
         """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
-        if workspace not in self._packed:
-            self._of_packs(workspace)
-        odd = self._odd[workspace]
-        return odd if not self._sources else (*odd, *(name for name in self._moving(workspace) if not name.isascii()))
+        if workspace not in self._pack_cache:
+            self._pack_tools(workspace)
+        odd = self._non_ascii_names[workspace]
+        return (
+            odd
+            if not self._sources
+            else (*odd, *(name for name in self._dynamic_tools(workspace) if not name.isascii()))
+        )
 
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
         return {pack: sources.count(pack) for pack, module in _modules() if _pack_functions(module)}
 
-    def _moving(self, workspace: str) -> dict[str, Tool]:
+    def _dynamic_tools(self, workspace: str) -> dict[str, Tool]:
         return {tool.name: tool for source in self._sources for tool in source(workspace)} if self._sources else {}
 
-    def _of_packs(self, workspace: str) -> dict[str, Tool]:
-        known = self._packed.get(workspace)
+    def _pack_tools(self, workspace: str) -> dict[str, Tool]:
+        known = self._pack_cache.get(workspace)
         if known is None:
-            known = {tool.name: tool for tool in self._from_packs(workspace)}
-            self._cases[workspace] = {without_case(name): name for name in reversed(known)}
-            self._odd[workspace] = tuple(name for name in known if not name.isascii())
-            self._packed[workspace] = known
+            known = {tool.name: tool for tool in self._load_pack_tools(workspace)}
+            self._names_without_case[workspace] = {without_case(name): name for name in reversed(known)}
+            self._non_ascii_names[workspace] = tuple(name for name in known if not name.isascii())
+            self._pack_cache[workspace] = known
         return known
 
-    def _from_packs(self, workspace: str) -> Iterator[Tool]:
+    def _load_pack_tools(self, workspace: str) -> Iterator[Tool]:
         for pack, module in _modules():
-            kit = self._make(workspace, pack)
-            for side in _pack_functions(module):
-                yield from (replace(tool, source=pack) for tool in getattr(module, side)(kit))
+            context = self._make(workspace, pack)
+            for function_name in _pack_functions(module):
+                yield from (replace(tool, source=pack) for tool in getattr(module, function_name)(context))
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
@@ -139,10 +145,10 @@ async def _not_run(_: ToolInvocation) -> object:
 
 
 class RegisteredTools:
-    def __init__(self, actions: Mapping[str, ActionSettings], toolbox: ToolRegistry) -> None:
-        self._toolbox = toolbox
+    def __init__(self, actions: Mapping[str, ActionSettings], tool_registry: ToolRegistry) -> None:
+        self._tool_registry = tool_registry
         self._actions = actions
-        self._odd = tuple(name for name in actions if not name.isascii())
+        self._non_ascii_actions = tuple(name for name in actions if not name.isascii())
         self._by_case = {without_case(name): actions[name] for name in reversed(list(actions))}
 
     def action(self, name: str) -> ActionSettings | None:
@@ -154,22 +160,22 @@ class RegisteredTools:
 
         Its preview is for the agent of the chat: another program's call does not make the server look things up.
         """
-        return self.spec_of(workspace, tool, self.action(tool))
+        return self.spec_for_action(workspace, tool, self.action(tool))
 
-    def spec_of(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
+    def spec_for_action(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
         """The same; `action` is the one of its name."""
         if action is not None and not is_builtin_action(action):
             return ToolSpec(tool, "write", schema=action.schema)
-        known = self._toolbox.spec_like(workspace, tool)
+        known = self._tool_registry.spec_like(workspace, tool)
         return None if known is None else replace(known, name=tool, preview=None)
 
     def names(self, workspace: str) -> set[str]:
         """Those of actions that nobody configured are among them."""
-        return {*self._toolbox.all(workspace), *self._actions}
+        return {*self._tool_registry.all(workspace), *self._actions}
 
-    def odd_names(self, workspace: str) -> tuple[str, ...]:
+    def non_ascii_names(self, workspace: str) -> tuple[str, ...]:
         """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
-        return (*self._toolbox.odd_names(workspace), *self._odd)
+        return (*self._tool_registry.non_ascii_names(workspace), *self._non_ascii_actions)
 
     def specs(self, workspace: str) -> dict[str, ToolSpec]:
         found = {name: self.spec(workspace, name) for name in self.names(workspace)}

@@ -57,40 +57,40 @@ class TurnContext:
 
     threads: SqlThreads
     agents: AgentDirectory
-    toolbox: ToolRegistry
+    tool_registry: ToolRegistry
     open_model: OpenModel
     drafts: Drafts
     clock: Clock
     runner: str
     lease: int = LEASE
     tool_lease: int = TOOL_LEASE
-    back_off: Sequence[int] = RETRY_DELAYS
-    look_every: float = POLL_SECONDS
+    retry_delays: Sequence[int] = RETRY_DELAYS
+    poll_seconds: float = POLL_SECONDS
 
 
 @dataclass(kw_only=True)
 class Turn:
     """`working` are tools that run; they end in their own time, whatever becomes of the thread."""
 
-    held: LeasedThread
-    desk: ChatServices
-    parts: TurnContext
+    leased_thread: LeasedThread
+    services: ChatServices
+    context: TurnContext
     watch: Watch
-    working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _known: int = 0  # the last line of the round before
+    tool_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _last_entry: int = 0  # the last line of the round before
 
     async def advance(self) -> None:
-        await self.held.find_root()
-        while await self._round():
-            if self.held.thread.lines == self._known:  # nothing came of it: a little later it may
-                await self.watch.changed(IDLE_PAUSE)
+        await self.leased_thread.find_root()
+        while await self._run_step():
+            if self.leased_thread.thread.entry_count == self._last_entry:  # nothing came of it: a little later it may
+                await self.watch.wait(IDLE_PAUSE)
 
-    async def _round(self) -> bool:
+    async def _run_step(self) -> bool:
         """False once the thread is parked or has ended."""
-        lines = await self.held.read()
-        self._known = lines[-1].n
+        lines = await self.leased_thread.read()
+        self._last_entry = lines[-1].number
         try:
-            agent = self.parts.agents.of(self.desk, self.held.thread.agent)
+            agent = self.context.agents.get(self.services, self.leased_thread.thread.agent)
         except NotFound as error:
             agent, missing = AgentSettings(), error.message
         else:
@@ -102,23 +102,23 @@ class Turn:
             case CallModel(attempt, not_before):
                 return await self._call_model(agent, attempt, not_before)
             case HandleCalls():
-                return await self._handle(step, self._calls(agent))
+                return await self._handle(step, self._make_call_runner(agent))
             case EndTurn(status, reason):
                 await self._end(status, reason)
             case _:
-                await self.held.end()
+                await self.leased_thread.end()
         return False
 
     # The model
 
     async def _call_model(self, agent: AgentSettings, attempt: int, not_before: int) -> bool:
-        if self.parts.clock() < not_before:
-            await self.held.park(not_before)
+        if self.context.clock() < not_before:
+            await self.leased_thread.suspend(not_before)
             return False
-        began = self.parts.clock()
+        began = self.context.clock()
         try:
-            model = self.parts.open_model(agent.model)
-            reply = await self._spoken(model, self._prompt(agent))
+            model = self.context.open_model(agent.model)
+            reply = await self._stream_reply(model, self._prompt(agent))
         except Misconfigured as error:
             await self._end("error", error.message)
             return False
@@ -127,41 +127,48 @@ class Turn:
         body = {
             "text": _storable(reply.text),
             "wishes": [
-                list(wish) for wish in with_unique_ids([ToolRequest(*map(_storable, wish)) for wish in reply.wishes])
+                list(tool_request)
+                for tool_request in with_unique_ids(
+                    [ToolRequest(*map(_storable, tool_request)) for tool_request in reply.tool_requests]
+                )
             ],
-            "tools": [wish.tool for wish in reply.wishes],
+            "tools": [tool_request.tool for tool_request in reply.tool_requests],
             "opaque": reply.opaque,
             "tokens": reply.tokens,
             "model": model.name,
-            "seen": self.held.lines[-1].n,
-            "took": self.parts.clock() - began,
+            "seen": self.leased_thread.entries[-1].number,
+            "took": self.context.clock() - began,
         }
         try:
-            await self.held.append(NewThreadEntry("replied", f"agent:{self.held.thread.agent}", body))
+            await self.leased_thread.append(NewThreadEntry("replied", f"agent:{self.leased_thread.thread.agent}", body))
         except InvalidRequest as error:
             await self._end("error", f"The model's answer is too long to keep, or is no text. {error.message}")
             return False
         return True
 
     def _prompt(self, agent: AgentSettings) -> Prompt:
-        thread = self.held.thread
-        selection = self.parts.toolbox.of(agent, thread.workspace)
+        thread = self.leased_thread.thread
+        selection = self.context.tool_registry.tools_for_agent(agent, thread.workspace)
         tools = [tool for _, tool in sorted(selection.items())]
-        told = build_system_prompt(agent.instructions, tools, talks=has_conversation(self.held))
-        return Prompt(told, prompt_messages(self.held.lines), tuple(tool.offer for tool in tools))
+        instructions = build_system_prompt(
+            agent.instructions, tools, is_conversation=has_conversation(self.leased_thread)
+        )
+        return Prompt(
+            instructions, prompt_messages(self.leased_thread.entries), tuple(tool.prompt_tool for tool in tools)
+        )
 
-    async def _spoken(self, model: ChatModel, prompt: Prompt) -> ModelReply:
+    async def _stream_reply(self, model: ChatModel, prompt: Prompt) -> ModelReply:
         """Told to readers as it comes; stopped at once when the thread is, since nobody pays for what nobody reads."""
-        thread, drafts = self.held.thread, self.parts.drafts
-        drafts.begin(thread.workspace, thread.id, self.held.lines[-1].n)
-        speaking = asyncio.create_task(self._listen(model, prompt))
-        lost = asyncio.create_task(self._until_lost())
+        thread, drafts = self.leased_thread.thread, self.context.drafts
+        drafts.begin(thread.workspace, thread.id, self.leased_thread.entries[-1].number)
+        speaking = asyncio.create_task(self._read_reply(model, prompt))
+        lost = asyncio.create_task(self._wait_lost())
         try:
             await asyncio.wait({speaking, lost}, timeout=MODEL_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
-            if self.held.lost.is_set() and not speaking.done():
+            if self.leased_thread.lost.is_set() and not speaking.done():
                 raise LeaseLost("This thread was taken over or stopped.", thread_id=thread.id)
             if not speaking.done():
-                raise ModelFailed(f"The model took longer than {MODEL_TIMEOUT:.0f} seconds.", again=True)
+                raise ModelFailed(f"The model took longer than {MODEL_TIMEOUT:.0f} seconds.", is_retryable=True)
             return speaking.result()
         finally:
             drafts.end(thread.workspace, thread.id)
@@ -169,97 +176,97 @@ class Turn:
                 task.cancel()
             await asyncio.gather(speaking, lost, return_exceptions=True)
 
-    async def _listen(self, model: ChatModel, prompt: Prompt) -> ModelReply:
-        thread = self.held.thread
+    async def _read_reply(self, model: ChatModel, prompt: Prompt) -> ModelReply:
+        thread = self.leased_thread.thread
         stream = cast(AsyncGenerator[Delta | ModelReply], model.turn(prompt))
         try:
             async with aclosing(stream):
                 async for item in stream:
                     match item:
                         case Delta(text):
-                            await self.parts.drafts.add(thread.workspace, thread.id, _storable(text))
+                            await self.context.drafts.add(thread.workspace, thread.id, _storable(text))
                         case ModelReply():
                             return item
         except Error:
             raise
         except Exception as error:  # whatever a provider's library raises is a failure of the model
-            raise ModelFailed(f"The model failed unexpectedly ({type(error).__name__}).", again=True) from error
-        raise ModelFailed("The model's answer ended too early.", again=True)
+            raise ModelFailed(f"The model failed unexpectedly ({type(error).__name__}).", is_retryable=True) from error
+        raise ModelFailed("The model's answer ended too early.", is_retryable=True)
 
-    async def _until_lost(self) -> None:
-        while not self.held.lost.is_set():
-            await self.watch.changed(5.0)
+    async def _wait_lost(self) -> None:
+        while not self.leased_thread.lost.is_set():
+            await self.watch.wait(5.0)
             with suppress(Error):
-                await self.held.look()
+                await self.leased_thread.check_lease()
 
     async def _model_failed(self, error: ModelFailed, attempt: int) -> bool:
         """Kept, so that another process goes on with the next try and not with the first."""
-        if not error.again or attempt > len(self.parts.back_off):
+        if not error.is_retryable or attempt > len(self.context.retry_delays):
             tried = f" (tried {attempt} times)" if attempt > 1 else ""
             await self._end("error", f"{error.message}{tried}")
             return False
-        asked = error.ids.get("retry_after")
-        wished = min(int(asked * 1000), MAX_RETRY_AFTER) if isinstance(asked, int | float) else 0
-        again_at = self.parts.clock() + max(self.parts.back_off[attempt - 1], wished)
+        retry_after = error.ids.get("retry_after")
+        requested_delay = min(int(retry_after * 1000), MAX_RETRY_AFTER) if isinstance(retry_after, int | float) else 0
+        again_at = self.context.clock() + max(self.context.retry_delays[attempt - 1], requested_delay)
         body = {"attempt": attempt, "error": error.message, "again_at": again_at}
-        await self.held.append(NewThreadEntry("failed", SYSTEM_ACTOR, body))
-        await self.held.park(again_at)
+        await self.leased_thread.append(NewThreadEntry("failed", SYSTEM_ACTOR, body))
+        await self.leased_thread.suspend(again_at)
         return False
 
     # The tools
 
-    def _calls(self, agent: AgentSettings) -> ToolCallRunner:
-        names = self.parts.agents.names(self.desk)
-        children = Subagents(self.parts.threads, names.__contains__)
-        selection = self.parts.toolbox.of(agent, self.held.thread.workspace)
+    def _make_call_runner(self, agent: AgentSettings) -> ToolCallRunner:
+        names = self.context.agents.names(self.services)
+        children = Subagents(self.context.threads, names.__contains__)
+        selection = self.context.tool_registry.tools_for_agent(agent, self.leased_thread.thread.workspace)
         return ToolCallRunner(
-            held=self.held,
-            desk=self.desk,
+            leased_thread=self.leased_thread,
+            services=self.services,
             selection=selection,
-            runner=self.parts.runner,
-            clock=self.parts.clock,
-            children=children,
-            lease=self.parts.tool_lease,
+            runner=self.context.runner,
+            clock=self.context.clock,
+            subagents=children,
+            lease=self.context.tool_lease,
         )
 
     async def _handle(self, step: HandleCalls, calls: ToolCallRunner) -> bool:
         """What is free runs at once and side by side; the rest waits for people, and is started as they decide."""
-        for call, act in self._acts(step, calls):
-            if call.id not in self.working:
-                self.working[call.id] = asyncio.create_task(act)
+        for call, act in self._call_actions(step, calls):
+            if call.id not in self.tool_tasks:
+                self.tool_tasks[call.id] = asyncio.create_task(act)
             else:
                 act.close()
-        waiting = [await calls.look(call, step.given_up) for call in step.wait if call.id not in self.working]
-        if self.working:
-            await self._some_progress()
+        waiting = [await calls.poll(call, step.withdrawal) for call in step.to_await if call.id not in self.tool_tasks]
+        if self.tool_tasks:
+            await self._wait_progress()
             return True
         if not waiting or None in waiting:
             return True
         open_ones = cast(list[Waiting], waiting)
-        if await self._answer_questions(step.wait, open_ones):
+        if await self._answer_questions(step.to_await, open_ones):
             return True
         marks = [
             each.until + DEADLINE_MARGIN if each.status == "pending" else each.until for each in open_ones if each.until
         ]
-        await self.held.park(min(marks, default=None))
+        await self.leased_thread.suspend(min(marks, default=None))
         return False
 
-    def _acts(
+    def _call_actions(
         self, step: HandleCalls, calls: ToolCallRunner
     ) -> Iterator[tuple[PendingCall, Coroutine[None, None, None]]]:
-        yield from ((call, calls.ask(call, step.given_up)) for call in step.ask)
-        yield from ((call, calls.start(call, step.given_up)) for call in step.start)
+        yield from ((call, calls.propose(call, step.withdrawal)) for call in step.to_propose)
+        yield from ((call, calls.start(call, step.withdrawal)) for call in step.start)
 
-    async def _some_progress(self) -> None:
+    async def _wait_progress(self) -> None:
         """Until a tool is through, or something happened around the thread; what failed is raised here."""
-        woken = asyncio.create_task(self.watch.changed(DECISION_POLL))
+        woken = asyncio.create_task(self.watch.wait(DECISION_POLL))
         try:
-            await asyncio.wait({woken, *self.working.values()}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({woken, *self.tool_tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             woken.cancel()
-        for name, task in list(self.working.items()):
+        for name, task in list(self.tool_tasks.items()):
             if task.done():
-                del self.working[name]
+                del self.tool_tasks[name]
                 task.result()
 
     async def _answer_questions(self, waits: tuple[PendingCall, ...], outcomes: list[Waiting]) -> bool:
@@ -272,38 +279,38 @@ class Turn:
         return answered
 
     async def _answer(self, call: PendingCall) -> None:
-        thread, gate = self.held.thread, self.desk.gate
-        agent = self.parts.agents.of(self.desk, thread.agent)
-        before = [line for line in self.held.lines if line.n < call.line]
-        for question in await gate.questions(thread.workspace, call.approval):
-            asked = (
-                f"You want to call {call.wish.tool} with {call.wish.args}. It waits for a decision. "
+        thread, gate = self.leased_thread.thread, self.services.gate
+        agent = self.context.agents.get(self.services, thread.agent)
+        before = [entry for entry in self.leased_thread.entries if entry.number < call.reply_number]
+        for question in await gate.questions(thread.workspace, call.approval_id):
+            question_text = (
+                f"You want to call {call.tool_request.tool} with {call.tool_request.args}. It waits for a decision. "
                 f"A reviewer, {question.by}, asks: {question.text}\n"
                 "Answer the reviewer in a few plain sentences. You cannot act now, and your answer decides nothing."
             )
-            prompt = Prompt(agent.instructions, (*prompt_messages(before), PromptUserMessage(asked)))
+            prompt = Prompt(agent.instructions, (*prompt_messages(before), PromptUserMessage(question_text)))
             try:
-                reply = await self._listen_quietly(self.parts.open_model(agent.model), prompt)
+                reply = await self._read_reply_text(self.context.open_model(agent.model), prompt)
             except (ModelFailed, Misconfigured) as error:
                 reply = f"The agent could not answer: {error.message}"
             except TimeoutError:
                 reply = "The agent could not answer: its model took too long."
             with suppress(Error):  # decided or answered meanwhile
-                await gate.answer(thread.workspace, call.approval, question.number, reply, thread.agent)
+                await gate.answer(thread.workspace, call.approval_id, question.number, reply, thread.agent)
 
-    async def _listen_quietly(self, model: ChatModel, prompt: Prompt) -> str:
+    async def _read_reply_text(self, model: ChatModel, prompt: Prompt) -> str:
         async with asyncio.timeout(MODEL_TIMEOUT):
             stream = cast(AsyncGenerator[Delta | ModelReply], model.turn(prompt))
             async with aclosing(stream):
                 async for item in stream:
                     if isinstance(item, ModelReply):
                         return _storable(item.text)[:MAX_MESSAGE].strip() or "The agent had nothing to say."
-        raise ModelFailed("The model's answer ended too early.", again=True)
+        raise ModelFailed("The model's answer ended too early.", is_retryable=True)
 
     async def _end(self, status: str, reason: str) -> None:
         """With the line of the last reply, which is the message that the turn came to."""
-        replied = next((line.n for line in reversed(self.held.lines) if line.kind == "replied"), 0)
-        await self.held.end(
+        replied = next((entry.number for entry in reversed(self.leased_thread.entries) if entry.kind == "replied"), 0)
+        await self.leased_thread.end(
             NewThreadEntry("ended", SYSTEM_ACTOR, {"status": status, "reason": reason, "message": replied})
         )
 
@@ -322,15 +329,15 @@ When a result says requires_confirmation, tell the person what would happen, and
 same arguments and confirmed: true only if their next message is a plain yes."""
 
 
-def build_system_prompt(own: str, tools: Collection[Tool], *, talks: bool) -> str:
+def build_system_prompt(instructions: str, tools: Collection[Tool], *, is_conversation: bool) -> str:
     """`own` are the agent's; the rest is added here, so that a configured agent need not repeat it.
 
     One that does not talk with a person itself, a sub-agent, is asked no yes: its calls are shown as cards.
     """
-    parts = [own.strip()]
+    parts = [instructions.strip()]
     if tools:
         parts.append(f"{ALWAYS}\n{ACTING}")
-    if talks and any(tool.spec.confirm for tool in tools):
+    if is_conversation and any(tool.spec.confirm for tool in tools):
         parts.append(CONFIRMING)
     if any(tool.name == QUESTION.name for tool in tools):
         parts.append(GUIDANCE)

@@ -146,7 +146,7 @@ FreezeReason = Annotated[
 
 @command(app, open_database)
 async def freeze(
-    desk: CommandContext,
+    context: CommandContext,
     *,
     reason: FreezeReason,
     agent: FreezeAgent = "",
@@ -157,12 +157,12 @@ async def freeze(
     """Stop at once: nothing in the workspace starts, or of one agent, key or tool. For admins."""
     from interlock.cli.commands import freeze
 
-    await freeze.freeze(desk, freeze.FreezeOptions(agent, key, tool, reason, user))
+    await freeze.freeze(context, freeze.FreezeOptions(agent, key, tool, reason, user))
 
 
 @command(app, open_database)
 async def unfreeze(
-    desk: CommandContext,
+    context: CommandContext,
     *,
     reason: FreezeReason,
     agent: FreezeAgent = "",
@@ -173,12 +173,12 @@ async def unfreeze(
     """Let calls start again, and move the deadlines that were held up. For admins."""
     from interlock.cli.commands import freeze
 
-    await freeze.unfreeze(desk, freeze.FreezeOptions(agent, key, tool, reason, user))
+    await freeze.unfreeze(context, freeze.FreezeOptions(agent, key, tool, reason, user))
 
 
 @command(app, open_database)
 async def erase(
-    desk: CommandContext,
+    context: CommandContext,
     *,
     approval: Annotated[str, typer.Option(metavar="ID", help="One approval.")] = "",
     thread: Annotated[str, typer.Option(metavar="ID", help="Every approval of a thread.")] = "",
@@ -192,7 +192,7 @@ async def erase(
     """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
     from interlock.cli.commands import erase
 
-    wanted = erase.EraseOptions(
+    options = erase.EraseOptions(
         approval=approval,
         thread=thread,
         person=person,
@@ -202,7 +202,7 @@ async def erase(
         yes=yes,
         user=user,
     )
-    await erase.erase(desk, wanted)
+    await erase.erase(context, options)
 
 
 @command(app, without_database)
@@ -251,7 +251,7 @@ async def gate_mcp(
     except ModuleNotFoundError as error:
         raise _missing_package_error(error, "mcp") from None
 
-    wanted = mcp_gate.McpGateOptions(
+    gate_options = mcp_gate.McpGateOptions(
         command=command or [],
         http=http,
         host=host,
@@ -266,19 +266,19 @@ async def gate_mcp(
         public_url=public_url,
         token=token,
     )
-    await mcp_gate.run(options, wanted)
+    await mcp_gate.run(options, gate_options)
 
 
 @command(app, open_database)
 async def runs(
-    desk: CommandContext,
+    context: CommandContext,
     agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
 ) -> None:
     """The runs of frameworks that stand still, and how many approvals each waits for; the longest first."""
     from interlock.cli.commands import runs
 
-    await runs.list_runs(desk, agent, limit)
+    await runs.list_runs(context, agent, limit)
 
 
 @command(app, without_database)
@@ -331,7 +331,7 @@ async def hook(
     """
     from interlock.cli.commands.hook import HookCommandOptions, answer_event
 
-    hook_options = HookCommandOptions(
+    command_options = HookCommandOptions(
         database=options.database,
         config=options.config,
         workspace=options.workspace,
@@ -346,7 +346,7 @@ async def hook(
         notes=notes,
         insecure=insecure,
     )
-    raise typer.Exit(await answer_event(hook_options))
+    raise typer.Exit(await answer_event(command_options))
 
 
 def _missing_package_error(error: ModuleNotFoundError, extra: str) -> Exception:

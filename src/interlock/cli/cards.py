@@ -182,14 +182,14 @@ def _for_seat(voter: str, seat: str) -> str:
     return "" if voter == seat else f" for {visible(seat)}"
 
 
-def _decision(decided: DecisionRecord | None) -> list[tuple[str, Text]]:
-    if decided is None:
+def _decision(decision_record: DecisionRecord | None) -> list[tuple[str, Text]]:
+    if decision_record is None:
         return []
     facts = {
-        decided.kind: f"{visible(decided.by)}, {local_time(decided.at)}"
-        + (f" via {decided.via}" if decided.via else ""),
-        "reason": visible(decided.reason),
-        "comment": visible(decided.comment),
+        decision_record.kind: f"{visible(decision_record.by)}, {local_time(decision_record.at)}"
+        + (f" via {decision_record.via}" if decision_record.via else ""),
+        "reason": visible(decision_record.reason),
+        "comment": visible(decision_record.comment),
     }
     return [(label, Text(text)) for label, text in facts.items() if text]
 
@@ -222,37 +222,39 @@ MIN_ID_LENGTH = 4
 MAX_NAMED = 5
 
 
-async def find_approval_view(desk: CommandContext, text: str) -> ApprovalDetails:
-    return await desk.parts.inbox.show(desk.workspace, await find_approval_id(desk, text))
+async def find_approval_view(context: CommandContext, text: str) -> ApprovalDetails:
+    return await context.services.inbox.show(context.workspace, await find_approval_id(context, text))
 
 
-async def find_approval_id(desk: CommandContext, text: str) -> str:
+async def find_approval_id(context: CommandContext, text: str) -> str:
     if len(text) < MIN_ID_LENGTH:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
     try:
-        return (await desk.parts.store.get(desk.workspace, text)).approval.id
+        return (await context.services.store.get(context.workspace, text)).approval.id
     except NotFound:
-        return await _require_one(desk, text, await desk.parts.store.ids_like(desk.workspace, text, MAX_NAMED + 1))
+        return await _require_one(
+            context, text, await context.services.store.find_ids(context.workspace, text, MAX_NAMED + 1)
+        )
 
 
-async def sweep_if_writable(desk: CommandContext) -> None:
+async def sweep_if_writable(context: CommandContext) -> None:
     """Without a server nobody else lets time pass; a list is shown even where nothing can be written."""
     try:
-        await desk.parts.worker.sweep()
+        await context.services.worker.sweep()
     except Error:
         return
 
 
-async def _require_one(desk: CommandContext, text: str, ids: Sequence[str]) -> str:
+async def _require_one(context: CommandContext, text: str, ids: Sequence[str]) -> str:
     if len(ids) == 1:
         return ids[0]
     if not ids:
         raise NotFound(
-            f"There is no approval {text!r} in the workspace {desk.workspace!r}. "
+            f"There is no approval {text!r} in the workspace {context.workspace!r}. "
             "See: interlock approvals list --status all",
             approval_id=text,
         )
-    found = [await desk.parts.store.get(desk.workspace, approval_id) for approval_id in ids[:MAX_NAMED]]
+    found = [await context.services.store.get(context.workspace, approval_id) for approval_id in ids[:MAX_NAMED]]
     named = ", ".join(f"{visible(s.approval.id)} ({visible(s.approval.subject.tool)})" for s in found)
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(

@@ -94,29 +94,29 @@ class CommandContext:
 
     options: CommandOptions
     settings: Settings
-    parts: AppServices
+    services: AppServices
 
     @property
     def workspace(self) -> str:
         return self.options.workspace
 
     @property
-    def own(self) -> Settings:
+    def workspace_settings(self) -> Settings:
         """The settings of the workspace."""
-        return self.settings.of(self.workspace)
+        return self.settings.for_workspace(self.workspace)
 
     @property
     def json(self) -> bool:
         return self.options.json
 
     def now(self) -> int:
-        return self.parts.clock()
+        return self.services.clock()
 
-    async def person(self, name: str) -> Reviewer:
+    async def resolve_reviewer(self, name: str) -> Reviewer:
         """Whoever can open a local database owns it, so somebody whom the workspace does not know is an admin."""
         from interlock.app.bootstrap import os_user
 
-        found = await self.parts.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
+        found = await self.services.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
         return replace(found, credential=f"os user {os_user()}")
 
 
@@ -137,8 +137,8 @@ async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
         raise Misconfigured(f"There is no database at {gone}. Name the right one with --database, or make one: {make}")
-    async with open_or_create_database(options) as desk:
-        yield desk
+    async with open_or_create_database(options) as context:
+        yield context
 
 
 @asynccontextmanager
@@ -149,12 +149,12 @@ async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[Com
     from interlock.notify.service import build_notification_service
     from interlock.server.logs import JsonLogger
 
-    async with open_database(options) as desk:
-        store, log = desk.parts.store, JsonLogger(wall_clock, "none", lambda _: None)
-        workspaces = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), desk.settings.toggles())
-        reach = build_notification_service(desk.settings, store, workspaces, log)
-        async with reach.open():
-            yield desk, reach.of(desk.workspace)
+    async with open_database(options) as context:
+        store, log = context.services.store, JsonLogger(wall_clock, "none", lambda _: None)
+        workspaces = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), context.settings.toggles())
+        notifications = build_notification_service(context.settings, store, workspaces, log)
+        async with notifications.open():
+            yield context, notifications.for_workspace(context.workspace)
 
 
 @asynccontextmanager
@@ -163,12 +163,12 @@ async def open_or_create_database(options: CommandOptions) -> AsyncIterator[Comm
     from interlock.app.bootstrap import build_services
 
     settings = options.settings()
-    parts = build_services(settings.storage.url)
-    await parts.store.open()
+    app_services = build_services(settings.storage.url)
+    await app_services.store.open()
     try:
-        yield CommandContext(options, settings, parts)
+        yield CommandContext(options, settings, app_services)
     finally:
-        await parts.store.close()
+        await app_services.store.close()
 
 
 def run_now(work: Coroutine[Any, Any, None]) -> None:
@@ -186,7 +186,7 @@ def run_long(work: Coroutine[Any, Any, None]) -> None:
 
 def command(
     app: typer.Typer,
-    opened: Callable[[CommandOptions], AbstractAsyncContextManager[T]],
+    open_context: Callable[[CommandOptions], AbstractAsyncContextManager[T]],
     name: str | None = None,
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
     options: Mapping[str, object] = MappingProxyType({}),
@@ -199,7 +199,7 @@ def command(
     def register(work: Work) -> Work:
         def run(**values: Any) -> None:
             given = CommandOptions(**{field.name: values.pop(field.name) for field in fields(CommandOptions)})
-            runner(_run_opened(opened(given), work, values))
+            runner(_run_opened(open_context(given), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
         run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # how Typer learns of the parameters

@@ -53,20 +53,20 @@ SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # what proves th
 
 async def check_channels(settings: Settings, users: Sequence[User], policy: Policy) -> AsyncIterator[CheckResult]:
     """Of one workspace. Nothing is sent, and no other side is reached: `interlock channels test` does that."""
-    means: dict[str, ChannelCapabilities] = {}
+    capabilities: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
         try:
-            made, means[name] = open_channel(
+            made, capabilities[name] = open_channel(
                 name, channel.kind, ChannelContext(name, channel.settings, settings.server.public_url)
             )
         except Misconfigured as error:
             yield CheckResult("fail", "channels", error.message, DOES_NOT_START)
         else:
             await made.close()
-    if len(means) < len(settings.channels):
+    if len(capabilities) < len(settings.channels):
         return  # whatever leads to the others is not to be judged without them
     there = [user for user in users if user.removed_at is None]
-    for line in _route_checks(settings, make_routes(settings, means), there, policy):
+    for line in _route_checks(settings, make_routes(settings, capabilities), there, policy):
         yield line
 
 
@@ -79,7 +79,7 @@ async def check_other_workspaces(
     """
     for name in sorted({DEFAULT_WORKSPACE, *settings.workspaces} - {shown}):
         try:
-            made = open_workspace_channels(settings.of(name), settings.server.public_url)
+            made = open_workspace_channels(settings.for_workspace(name), settings.server.public_url)
         except Misconfigured as error:
             yield CheckResult("fail", "workspaces", f"{name}: {error.message}", DOES_NOT_START)
             continue
@@ -87,7 +87,7 @@ async def check_other_workspaces(
             await channel.close()
         if made.channels:
             yield CheckResult("ok", "workspaces", f"{name} is told by {join_or_none(list(made.channels))}")
-    for name in settings.without_channels(known or ()):
+    for name in settings.workspaces_without_channels(known or ()):
         yield CheckResult(
             "warn", "workspaces", f"{name} has no channels: its people look at the page", _where_to_add(name)
         )
@@ -110,8 +110,8 @@ def _escalations(settings: Settings) -> Iterator[CheckResult]:
     target = settings.escalation.channel
     if target in ("", DASHBOARD):
         return
-    for name in sorted(settings.with_channels()):
-        own = settings.of(name)
+    for name in sorted(settings.workspaces_with_channels()):
+        own = settings.for_workspace(name)
         if own.escalation.channel not in own.channels and not own.escalation.channel.startswith(DESTINATION_PREFIX):
             found = f"escalation.channel is {target}, which {name} does not have"
             yield CheckResult("warn", "workspaces", found, "What is escalated there goes where its calls go.")
@@ -120,8 +120,8 @@ def _escalations(settings: Settings) -> Iterator[CheckResult]:
 def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
     """A secret that two workspaces know proves nothing about which of them is meant."""
     holders: dict[str, set[str]] = {}
-    for workspace in sorted(settings.with_channels()):
-        for name, channel in settings.of(workspace).channels.items():
+    for workspace in sorted(settings.workspaces_with_channels()):
+        for name, channel in settings.for_workspace(workspace).channels.items():
             for value in (channel.settings[key] for key in SECRETS if key in channel.settings):
                 for secret in value if isinstance(value, list | tuple) else (value,):
                     if isinstance(secret, str) and secret:
@@ -133,10 +133,10 @@ def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], policy: Policy) -> Iterator[CheckResult]:
-    if not routes.means:
+    if not routes.capabilities:
         yield CheckResult("ok", "channels", "none: people look at the page")
-    leads = _routes_by_channel(routes, policy)
-    for name, origin in leads.items():
+    origins_by_channel = _routes_by_channel(routes, policy)
+    for name, origin in origins_by_channel.items():
         found = f"{name} ({settings.channels[name].kind}): {'; '.join(origin) or 'nothing leads to it'}"
         todo = "" if origin else "Name it in routing or escalation, or in the channels of a rule."
         yield CheckResult("ok" if origin else "warn", "channels", found, todo)
@@ -149,18 +149,18 @@ def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], po
         )
         yield from _teams(routes, people)
     yield from _idle_rules(routes, policy)
-    yield from _unreachable(routes, leads, people)
+    yield from _unreachable(routes, origins_by_channel, people)
 
 
 def _routes_by_channel(routes: Routes, policy: Policy) -> dict[str, list[str]]:
     """What leads to each channel, the rules of the policy included."""
     found = channel_origins(routes)
     for rule in _asking_rules(policy):
-        for rung in rule.ask.ladder:
-            _add(found, rung.channels, f"escalation by the rule {visible(rule.name)}")
+        for step in rule.ask.ladder:
+            _add(found, step.channels, f"escalation by the rule {visible(rule.name)}")
         _add(found, rule.ask.channels, f"the rule {visible(rule.name)}")
-    for rung in policy.defaults.ladder:
-        _add(found, rung.channels, "escalation by the policy")
+    for step in policy.defaults.ladder:
+        _add(found, step.channels, "escalation by the policy")
     return found
 
 
@@ -180,8 +180,12 @@ def _channels_text(routes: Routes, priority: str) -> str:
 
 def _teams(routes: Routes, people: Sequence[User]) -> Iterator[CheckResult]:
     teams = sorted({team for user in people for team in user.teams})
-    own = [f"{visible(team)} at {' and '.join(routes.ways[team])}" for team in teams if team in routes.ways]
-    others = [visible(team) for team in teams if team not in routes.ways]
+    own = [
+        f"{visible(team)} at {' and '.join(routes.channels_by_origin[team])}"
+        for team in teams
+        if team in routes.channels_by_origin
+    ]
+    others = [visible(team) for team in teams if team not in routes.channels_by_origin]
     said = [*own, *([f"by priority: {join_or_none(others)}"] if others else [])]
     if said:
         yield CheckResult("ok", "routing", f"every team is reached: {'; '.join(said)}")
@@ -197,8 +201,12 @@ def _idle_rules(routes: Routes, policy: Policy) -> Iterator[CheckResult]:
             yield CheckResult("warn", "routing", found, "Those calls go where other calls of theirs go.")
 
 
-def _unreachable(routes: Routes, leads: dict[str, list[str]], people: Sequence[User]) -> Iterator[CheckResult]:
-    used = [name for name, means in routes.means.items() if means.personal and leads[name]]
+def _unreachable(
+    routes: Routes, origins_by_channel: dict[str, list[str]], people: Sequence[User]
+) -> Iterator[CheckResult]:
+    used = [
+        name for name, capabilities in routes.capabilities.items() if capabilities.personal and origins_by_channel[name]
+    ]
     silent = sorted(user.name for user in people if user.role in DECIDING_ROLES and not user.email)
     if used and silent:
         more = f" and {len(silent) - MAX_NAMED} more" if len(silent) > MAX_NAMED else ""
@@ -230,7 +238,9 @@ def _retention(storage: StorageSettings) -> CheckResult:
     """Always said: what is erased cannot be shown, searched or rehearsed any more."""
     if storage.retention is None:
         return CheckResult("ok", "retention", "forever: the content of finished calls is kept")
-    return CheckResult("ok", "retention", f"{storage.kept}: the content of finished calls is erased after that")
+    return CheckResult(
+        "ok", "retention", f"{storage.retention_text}: the content of finished calls is erased after that"
+    )
 
 
 def _address(server: ServerSettings) -> CheckResult:
@@ -326,16 +336,16 @@ def _reachable_host(host: str) -> str:
 
 
 def check_chat(
-    given: Settings, store: SqlStore, stored: Mapping[str, AgentVersion], workspace: str = DEFAULT_WORKSPACE
+    all_settings: Settings, store: SqlStore, stored: Mapping[str, AgentVersion], workspace: str = DEFAULT_WORKSPACE
 ) -> Iterator[CheckResult]:
     """`stored` are the agents that were changed here. No server is reached, and no key is shown."""
-    settings, parts = given.of(workspace), build_chat_components(given, store)
+    settings, components = all_settings.for_workspace(workspace), build_chat_components(all_settings, store)
     try:
-        packs = parts.toolbox.packs(workspace)
+        packs = components.tool_registry.packs(workspace)
     except Misconfigured as error:
         yield CheckResult("fail", "tools", error.message, "Correct it: the server does not start with it.")
     else:
-        yield from _agents(settings, parts, parts.agents.all(stored), workspace)
+        yield from _agents(settings, components, components.agents.all(stored), workspace)
         yield _packs(packs, workspace)
     for name, server in settings.mcp_servers.items():
         yield _mcp_server(name, server)
@@ -348,12 +358,12 @@ def check_chat(
 
 
 def _agents(
-    settings: Settings, parts: ChatComponents, known: Mapping[str, ResolvedAgent], workspace: str
+    settings: Settings, components: ChatComponents, known: Mapping[str, ResolvedAgent], workspace: str
 ) -> Iterator[CheckResult]:
     others = {name: each.agent for name, each in known.items()}
-    tools = known_tools(parts.toolbox.all(workspace).values())
+    tools = known_tools(components.tool_registry.all(workspace).values())
     for name, each in known.items():
-        yield _agent(settings, name, each, len(parts.toolbox.of(each.agent, workspace)))
+        yield _agent(settings, name, each, len(components.tool_registry.tools_for_agent(each.agent, workspace)))
         if settings.mcp_servers:
             continue  # their tools are not known here, so nothing can be said about names
         for warning in find_agent_warnings(name, each.agent, tools, others):

@@ -25,39 +25,39 @@ class PolicySource:
     origin: str
 
 
-async def load_current(desk: CommandContext) -> LoadedPolicy:
+async def load_current(context: CommandContext) -> LoadedPolicy:
     """Without a look at who is in which team: a team that emptied must not keep people from deciding."""
-    source = await current_source(desk)
-    loaded = load_source(source, desk.own)
-    desk.parts.inbox.policy = loaded.policy
+    source = await current_source(context)
+    loaded = load_source(source, context.workspace_settings)
+    context.services.inbox.policy = loaded.policy
     return loaded
 
 
-async def current_source(desk: CommandContext) -> PolicySource:
-    stored = await desk.parts.store.policy(desk.workspace)
+async def current_source(context: CommandContext) -> PolicySource:
+    stored = await context.services.store.policy(context.workspace)
     if stored is None:
-        return configured_source(desk.settings)
+        return configured_source(context.settings)
     return PolicySource(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
 
 
-async def find_version(desk: CommandContext, number: int | None) -> PolicyVersion:
+async def find_version(context: CommandContext, number: int | None) -> PolicyVersion:
     """A version that was put into the database; without a number the newest."""
-    newest = await desk.parts.store.policy(desk.workspace)
+    newest = await context.services.store.policy(context.workspace)
     if number is None and newest is not None:
         return newest
     if newest is None or number is None or not 1 <= number <= newest.version:
         there = f"There are 1 to {newest.version}." if newest else "None was put there yet."
         raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
-    versions = await desk.parts.store.policies(desk.workspace, newest.version - number + 1)
+    versions = await context.services.store.policies(context.workspace, newest.version - number + 1)
     found = [version for version in versions if version.version == number]
-    return found[0] if found else await find_version(desk, number)  # somebody put a newer one in between
+    return found[0] if found else await find_version(context, number)  # somebody put a newer one in between
 
 
 def configured_source(settings: Settings) -> PolicySource:
-    own = read_configured_policy(settings)
-    if own is None:
+    configured = read_configured_policy(settings)
+    if configured is None:
         return PolicySource("", "the defaults: reads are allowed, all else asks")
-    return PolicySource(own.text, own.origin if own.is_file else f"in {own.origin}")
+    return PolicySource(configured.text, configured.origin if configured.is_file else f"in {configured.origin}")
 
 
 def load_source(source: PolicySource, settings: Settings, names: KnownNames | None = None) -> LoadedPolicy:
@@ -79,8 +79,10 @@ def declared_only_text(many: int) -> str:
     return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
 
 
-async def make_catalog(desk: CommandContext, agent: str = "") -> ToolCatalog:
+async def make_catalog(context: CommandContext, agent: str = "") -> ToolCatalog:
     """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
-    policy = load_source(await current_source(desk), desk.settings).policy
-    registered = RegisteredTools(desk.settings.actions, build_chat_components(desk.settings, desk.parts.store).toolbox)
-    return ToolCatalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)
+    policy = load_source(await current_source(context), context.settings).policy
+    registered = RegisteredTools(
+        context.settings.actions, build_chat_components(context.settings, context.services.store).tool_registry
+    )
+    return ToolCatalog(context.services.store, context.workspace, policy, registered.specs(context.workspace), agent)

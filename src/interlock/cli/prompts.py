@@ -56,10 +56,14 @@ def parse_answer(view: ApprovalDetails, message: str) -> object | None:
     """For a question with a schema: a text that fits is taken as it is, else as JSON; None means as a text."""
     from interlock.runtime.json_schema import validate
 
-    asked = shown_args(view.stored.payload)
-    if view.stored.approval.subject.tool != QUESTION_TOOL or not isinstance(asked, Mapping) or not asked.get("schema"):
+    question_args = shown_args(view.stored.payload)
+    if (
+        view.stored.approval.subject.tool != QUESTION_TOOL
+        or not isinstance(question_args, Mapping)
+        or not question_args.get("schema")
+    ):
         return None
-    if not validate(cast(Mapping[str, object], asked["schema"]), message):
+    if not validate(cast(Mapping[str, object], question_args["schema"]), message):
         return None
     try:
         return parse_json(message)
@@ -102,13 +106,13 @@ def confirm(question: str) -> None:
 # Changes
 
 
-def show_changes(view: ApprovalDetails, wanted: Mapping[str, object]) -> None:
-    show(changes_between(shown_args(view.stored.payload), wanted), stderr=True)
+def show_changes(view: ApprovalDetails, new_args: Mapping[str, object]) -> None:
+    show(changes_between(shown_args(view.stored.payload), new_args), stderr=True)
 
 
-def changes_between(before: object, wanted: Mapping[str, object]) -> Group:
+def changes_between(before: object, new_args: Mapping[str, object]) -> Group:
     """Refuses an edit that changes nothing: whoever sends it means something else."""
-    changes = list(_changes("", before, wanted))
+    changes = list(_changes("", before, new_args))
     if not changes:
         raise InvalidRequest("These are the arguments as they stand. To let them run: interlock approvals approve ID")
     return Group(*(line for change in changes for line in _lines(change)))

@@ -36,36 +36,38 @@ Agents = Mapping[str, AgentSettings]
 class AvailableTool(NamedTuple):
     """Whether it asks by default, where it comes from, and if no switch can lift its question, why."""
 
-    asks: bool
+    needs_approval: bool
     source: str = ""
-    always: str = ""
+    always_reason: str = ""
 
 
-def read_agents(read: YamlReader, top: Fields) -> dict[str, AgentSettings]:
+def read_agents(reader: YamlReader, top: Fields) -> dict[str, AgentSettings]:
     """Those of the configuration file; what is wrong is noted with its line."""
-    items = read.mapping(top, "agents")
-    agents = {name: _read_agent(read, item) for name, item in items.items()}
+    items = reader.mapping(top, "agents")
+    agents = {name: _read_agent(reader, item) for name, item in items.items()}
     for name, agent in agents.items():
         for problem in find_agent_problems(name, agent, agents):
-            read.complain(_find_line(items[name], problem.pointer), problem.message)
+            reader.add_problem(_find_line(items[name], problem.pointer), problem.message)
     return agents
 
 
 def overlay_stored_agent(body: str, base: AgentSettings) -> AgentSettings:
     """What is stored of an agent, over what the file or the program says of it."""
     stored: dict[str, Any] = json.loads(body)
-    told: dict[str, Any] = {name: value for name, value in stored.items() if name in AGENT_KEYS}
-    return replace(base, **told | {name: tuple(told[name]) for name in ("tools", "agents") if name in told})
+    overrides: dict[str, Any] = {name: value for name, value in stored.items() if name in AGENT_KEYS}
+    return replace(
+        base, **overrides | {name: tuple(overrides[name]) for name in ("tools", "agents") if name in overrides}
+    )
 
 
 def parse_limits(agent: AgentSettings) -> TurnLimits:
     """For each message. What is missing or odd keeps the default: it was refused where it was written."""
     given = {name: value for name, value in agent.limits.items() if not [*_limit_problems({name: value})]}
-    took = given.get(TIME_LIMIT)
+    time_limit = given.get(TIME_LIMIT)
     return TurnLimits(
         cast(int, given.get("turns", DEFAULT_LIMITS.turns)),
         cast(int, given.get("tokens", DEFAULT_LIMITS.tokens)),
-        parse_duration(took) if isinstance(took, str) else DEFAULT_LIMITS.took,
+        parse_duration(time_limit) if isinstance(time_limit, str) else DEFAULT_LIMITS.work_ms,
     )
 
 
@@ -84,24 +86,26 @@ def find_agent_warnings(
 ) -> Iterator[str]:
     """What is ignored, and what has no effect; `known` are all tools by name."""
     hints = _Hints(known)
-    for wanted in sorted(set(agent.tools)):
-        if wanted != "*" and not any(matches_tool(wanted, tool, each.source) for tool, each in known.items()):
-            yield f'there is no tool "{wanted}" here, so it is ignored{hints.near(wanted)}'
+    for pattern in sorted(set(agent.tools)):
+        if pattern != "*" and not any(matches_tool(pattern, tool, each.source) for tool, each in known.items()):
+            yield f'there is no tool "{pattern}" here, so it is ignored{hints.suggest(pattern)}'
     for tool in sorted(agent.tool_approvals):
-        called = tool.startswith(AGENT_TOOL_PREFIX) and tool.removeprefix(AGENT_TOOL_PREFIX) in agent.agents
-        if tool not in known and not called:
-            yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{hints.near(tool)}'
+        is_subagent = tool.startswith(AGENT_TOOL_PREFIX) and tool.removeprefix(AGENT_TOOL_PREFIX) in agent.agents
+        if tool not in known and not is_subagent:
+            yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{hints.suggest(tool)}'
     for tool in sorted(tool for tool, asks in agent.tool_approvals.items() if not asks):
-        if why := "; ".join(_override_reasons(name, tool, known.get(tool, AvailableTool(asks=True)), others)):
-            yield f'tool_approvals: {{"{tool}": false}} has no effect {why}'
+        if reason := "; ".join(
+            _override_reasons(name, tool, known.get(tool, AvailableTool(needs_approval=True)), others)
+        ):
+            yield f'tool_approvals: {{"{tool}": false}} has no effect {reason}'
 
 
 def _override_reasons(name: str, tool: str, known: AvailableTool, others: Agents) -> Iterator[str]:
-    if known.always:
-        yield f"since {known.always}"
+    if known.always_reason:
+        yield f"since {known.always_reason}"
         return
     for caller in find_callers(name, others):
-        if others[caller].tool_approvals.get(tool, known.asks):
+        if others[caller].tool_approvals.get(tool, known.needs_approval):
             yield f"when {name} is called by {caller}, for which it asks"
 
 
@@ -112,7 +116,7 @@ class _Hints:
         self._known = known if len(known) <= MAX_COMPARED else ()
         self._left = MAX_HINTS
 
-    def near(self, name: str) -> str:
+    def suggest(self, name: str) -> str:
         self._left -= 1
         return did_you_mean(name, self._known) if self._left >= 0 else ""
 
@@ -129,30 +133,30 @@ def find_callers(name: str, others: Agents) -> list[str]:
     return sorted(found - {name})
 
 
-def matches_tool(wanted: str, tool: str, source: str = "") -> bool:
+def matches_tool(pattern: str, tool: str, source: str = "") -> bool:
     """An agent's tools are names, patterns, packs (`cms`), or all of one MCP server (`mcp:files`)."""
-    return wanted in (tool, source) or tool.startswith(f"{wanted}_") or names.matches_pattern(tool, wanted)
+    return pattern in (tool, source) or tool.startswith(f"{pattern}_") or names.matches_pattern(tool, pattern)
 
 
 # Reading
 
 
-def _read_agent(read: YamlReader, item: YamlNode) -> AgentSettings:
-    fields = read.fields(item, AGENT_KEYS, "an agent")
-    switches = read.mapping(fields, "tool_approvals")
+def _read_agent(reader: YamlReader, item: YamlNode) -> AgentSettings:
+    fields = reader.fields(item, AGENT_KEYS, "an agent")
+    switches = reader.mapping(fields, "tool_approvals")
     return AgentSettings(
-        read.text(fields, "model"),
-        instructions=read.text(fields, "instructions"),
-        tools=read.texts(fields, "tools"),
-        tool_approvals={tool: read.truth(switches, tool, default=True) for tool in switches},
-        agents=read.texts(fields, "agents"),
-        limits={key: _read_limit(inner) for key, inner in read.mapping(fields, "limits").items()},
+        reader.text(fields, "model"),
+        instructions=reader.text(fields, "instructions"),
+        tools=reader.texts(fields, "tools"),
+        tool_approvals={tool: reader.boolean(switches, tool, default=True) for tool in switches},
+        agents=reader.texts(fields, "agents"),
+        limits={key: _read_limit(inner) for key, inner in reader.mapping(fields, "limits").items()},
     )
 
 
 def _read_limit(item: YamlNode) -> object:
     """The environment only knows texts: `${TURNS}` may stand where a number is wanted."""
-    return parse_scalar(item.value) if item.filled and isinstance(item.value, str) else to_plain(item)
+    return parse_scalar(item.value) if item.is_interpolated and isinstance(item.value, str) else to_plain(item)
 
 
 def _find_line(item: YamlNode, pointer: str) -> int:
@@ -209,42 +213,44 @@ def _subagent_problem(name: str, other: str, others: Agents) -> str:
     return ""
 
 
-def read_mcp_servers(read: YamlReader, top: Fields, folder: Path) -> dict[str, McpServerSettings]:
+def read_mcp_servers(reader: YamlReader, top: Fields, folder: Path) -> dict[str, McpServerSettings]:
     keys = [field.name for field in dataclass_fields(McpServerSettings)]
     servers = {}
-    for name, item in read.mapping(top, "mcp_servers").items():
-        fields = read.fields(item, keys, "an MCP server")
-        _check(read, name, item, fields)
-        cwd = read.text(fields, "cwd")
+    for name, item in reader.mapping(top, "mcp_servers").items():
+        fields = reader.fields(item, keys, "an MCP server")
+        _check(reader, name, item, fields)
+        cwd = reader.text(fields, "cwd")
         servers[name] = McpServerSettings(
-            read.text(fields, "command"),
-            tuple(read.one(argument, "args") for argument in read.entries(fields, "args")),
-            env=_read_texts(read, fields, "env"),
+            reader.text(fields, "command"),
+            tuple(reader.node_text(argument, "args") for argument in reader.entries(fields, "args")),
+            env=_read_texts(reader, fields, "env"),
             cwd=str((folder / cwd).absolute()) if cwd else "",
-            url=read.text(fields, "url"),
-            headers=_read_texts(read, fields, "headers"),
-            prefix=read.text(fields, "prefix"),
-            reads=read.texts(fields, "reads"),
-            idempotent=read.texts(fields, "idempotent"),
-            workspaces=read.texts(fields, "workspaces") or McpServerSettings().workspaces,
+            url=reader.text(fields, "url"),
+            headers=_read_texts(reader, fields, "headers"),
+            prefix=reader.text(fields, "prefix"),
+            reads=reader.texts(fields, "reads"),
+            idempotent=reader.texts(fields, "idempotent"),
+            workspaces=reader.texts(fields, "workspaces") or McpServerSettings().workspaces,
         )
     return servers
 
 
-def _check(read: YamlReader, name: str, item: YamlNode, fields: Fields) -> None:
+def _check(reader: YamlReader, name: str, item: YamlNode, fields: Fields) -> None:
     """Tools are named after it, and a server must not pass for a pack of Interlock's own."""
-    prefix = read.text(fields, "prefix", name)
+    prefix = reader.text(fields, "prefix", name)
     if ("command" in fields) == ("url" in fields):
-        read.complain(item.line, f'the MCP server "{name}" needs a command or a url, and not both')
-    if "url" in fields and not _is_http_url(read.text(fields, "url")):
-        read.complain(fields["url"].line, "url must begin with https:// or http://")
+        reader.add_problem(item.line, f'the MCP server "{name}" needs a command or a url, and not both')
+    if "url" in fields and not _is_http_url(reader.text(fields, "url")):
+        reader.add_problem(fields["url"].line, "url must begin with https:// or http://")
     foreign = {"command": ("headers",), "url": ("args", "env", "cwd")}
     for key in (key for kind, others in foreign.items() if kind in fields for key in others if key in fields):
-        read.complain(fields[key].line, f"{key} does not go with a {'command' if key == 'headers' else 'url'}")
+        reader.add_problem(fields[key].line, f"{key} does not go with a {'command' if key == 'headers' else 'url'}")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", prefix):
-        read.complain(item.line, f'"{prefix}" cannot begin the name of a tool: give a prefix of letters and digits')
+        reader.add_problem(
+            item.line, f'"{prefix}" cannot begin the name of a tool: give a prefix of letters and digits'
+        )
     if prefix in TOOL_PACKS:
-        read.complain(item.line, f'tools named {prefix}_… are Interlock\'s own: give "{name}" a prefix of its own')
+        reader.add_problem(item.line, f'tools named {prefix}_… are Interlock\'s own: give "{name}" a prefix of its own')
 
 
 def _is_http_url(url: str) -> bool:
@@ -254,10 +260,10 @@ def _is_http_url(url: str) -> bool:
         return False
 
 
-def _read_texts(read: YamlReader, fields: Fields, key: str) -> dict[str, str]:
+def _read_texts(reader: YamlReader, fields: Fields, key: str) -> dict[str, str]:
     """Names and texts; a number stands for its digits."""
-    given = read.mapping(fields, key)
+    given = reader.mapping(fields, key)
     texts = {
         name: YamlNode(str(item.value), item.line) if type(item.value) is int else item for name, item in given.items()
     }
-    return {name: "" if item.value == "" else read.one(item, name) for name, item in texts.items()}
+    return {name: "" if item.value == "" else reader.node_text(item, name) for name, item in texts.items()}

@@ -109,40 +109,40 @@ def server_url(environ: Mapping[str, str] | None = None) -> str:
 
 
 def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
-    read = YamlReader()
-    filler = _Interpolator(env, read)
-    document = read_yaml(_read_text(file), read.complain) if file else None
+    reader = YamlReader()
+    interpolator = _Interpolator(env, reader)
+    document = read_yaml(_read_text(file), reader.add_problem) if file else None
     if document is None or document.value is None:
         document = YamlNode({}, 1)
-    document = filler.fill(document)
+    document = interpolator.interpolate(document)
     _override(document, overrides)
-    top = read.fields(document, SECTIONS, "the configuration")
-    own, others = read_workspace_settings(read, top), read_workspaces(read, top)
-    targets = {DASHBOARD, *own.channels, *(name for each in others.values() for name in each.channels)}
+    top = reader.fields(document, SECTIONS, "the configuration")
+    default_workspace, others = read_workspace_settings(reader, top), read_workspaces(reader, top)
+    targets = {DASHBOARD, *default_workspace.channels, *(name for each in others.values() for name in each.channels)}
     folder = file.parent if file else Path()
-    models, default_model = _models(read, top, env)
+    models, default_model = _models(reader, top, env)
     settings = Settings(
-        storage=_storage(read, top),
-        server=_server(read, top, env.get("INTERLOCK_QUOTAS", "")),
-        policy=_policy(read, top, folder),
-        actions={**BUILTIN_ACTIONS, **_actions(read, top)},
-        routing=own.routing,
-        verification=_verification(read, top),
-        escalation=_escalation(read, top, targets),
-        audit=_audit(read, top, folder),
-        channels=own.channels,
-        agents=read_agents(read, top),
-        mcp_servers=read_mcp_servers(read, top, folder),
-        documents=tuple(folder / name for name in read.texts(top, "documents")),
-        tools=own.tools,
+        storage=_storage(reader, top),
+        server=_server(reader, top, env.get("INTERLOCK_QUOTAS", "")),
+        policy=_policy(reader, top, folder),
+        actions={**BUILTIN_ACTIONS, **_actions(reader, top)},
+        routing=default_workspace.routing,
+        verification=_verification(reader, top),
+        escalation=_escalation(reader, top, targets),
+        audit=_audit(reader, top, folder),
+        channels=default_workspace.channels,
+        agents=read_agents(reader, top),
+        mcp_servers=read_mcp_servers(reader, top, folder),
+        documents=tuple(folder / name for name in reader.texts(top, "documents")),
+        tools=default_workspace.tools,
         models=models,
         default_model=default_model,
-        fault=fault_plan(env),
+        fault_plan=fault_plan(env),
         file=file,
-        shown=filler.shown,
+        masked_values=interpolator.masked_values,
         workspaces=others,
     )
-    read.finish()
+    reader.finish()
     return settings
 
 
@@ -163,41 +163,41 @@ class _Interpolator:
     """Puts the environment into `${NAME}` and `${NAME:-default}`; `$$` is a dollar sign."""
 
     env: Mapping[str, str]
-    read: YamlReader
-    shown: dict[str, str] = field(default_factory=dict)
+    reader: YamlReader
+    masked_values: dict[str, str] = field(default_factory=dict)
 
-    def fill(self, item: YamlNode) -> YamlNode:
+    def interpolate(self, item: YamlNode) -> YamlNode:
         match item.value:
             case dict() as members:
-                return YamlNode({key: self.fill(inner) for key, inner in members.items()}, item.line)
+                return YamlNode({key: self.interpolate(inner) for key, inner in members.items()}, item.line)
             case list() as items:
-                return YamlNode([self.fill(inner) for inner in items], item.line)
+                return YamlNode([self.interpolate(inner) for inner in items], item.line)
             case str(text) if "$" in text:
-                return self._filled(text, item.line)
+                return self._interpolate_text(text, item.line)
             case _:
                 return item
 
-    def _filled(self, text: str, line: int) -> YamlNode:
+    def _interpolate_text(self, text: str, line: int) -> YamlNode:
         value = _REFERENCE.sub(lambda found: self._value(found, line), text)
         shown = _REFERENCE.sub(lambda found: MASK if self.env.get(found[2] or "") else self._value(found, 0), text)
         if shown != value:
-            self.shown[value] = shown
-        return YamlNode(value, line, filled="${" in text)
+            self.masked_values[value] = shown
+        return YamlNode(value, line, is_interpolated="${" in text)
 
     def _value(self, found: re.Match[str], line: int) -> str:
         dollar, name, default, broken = found.groups()
         value = self.env.get(name or "", "")
         if broken:
-            self._complain(
+            self._add_problem(
                 line, "${ begins a reference such as ${NAME} or ${NAME:-default}; write $${ for the text itself"
             )
         elif name and default is None and name not in self.env:
-            self._complain(line, f"the environment has no {name}; set it, or give a default: ${{{name}:-…}}")
+            self._add_problem(line, f"the environment has no {name}; set it, or give a default: ${{{name}:-…}}")
         return dollar or value or default or ""
 
-    def _complain(self, line: int, message: str) -> None:
+    def _add_problem(self, line: int, message: str) -> None:
         if line:  # 0: the second look at the same text
-            self.read.complain(line, message)
+            self.reader.add_problem(line, message)
 
 
 def _override(document: YamlNode, overrides: Mapping[str, object]) -> None:
@@ -209,251 +209,255 @@ def _override(document: YamlNode, overrides: Mapping[str, object]) -> None:
                 part.value[key] = YamlNode(cast(str | int, value), 0)
 
 
-def _storage(read: YamlReader, top: Fields) -> StorageSettings:
-    fields, base = read.section(top, "storage", ("url", "retention")), StorageSettings()
-    url = read.text(fields, "url", base.url)
+def _storage(reader: YamlReader, top: Fields) -> StorageSettings:
+    fields, base = reader.section(top, "storage", ("url", "retention")), StorageSettings()
+    url = reader.text(fields, "url", base.url)
     kept = fields.get("retention")
     if kept is None or kept.value == FOREVER:
         return StorageSettings(url, None)
-    return StorageSettings(url, read.duration(fields, "retention", 0))
+    return StorageSettings(url, reader.duration(fields, "retention", 0))
 
 
-def _server(read: YamlReader, top: Fields, quotas: str) -> ServerSettings:
+def _server(reader: YamlReader, top: Fields, quotas: str) -> ServerSettings:
     fields, base = (
-        read.section(top, "server", tuple(each.name for each in dataclass_fields(ServerSettings))),
+        reader.section(top, "server", tuple(each.name for each in dataclass_fields(ServerSettings))),
         ServerSettings(),
     )
     return ServerSettings(
-        host=read.text(fields, "host", base.host),
-        port=read.whole(fields, "port", base.port, 0, 65_535),
-        public_url=read.text(fields, "public_url"),
-        oidc=_oidc(read, fields),
-        log=cast(RequestLogLevel, read.choice(fields, "log", REQUEST_LOG_LEVELS, base.log)),
-        proxies=_proxies(read, fields),
-        origins=_origins(read, fields),
-        quotas=read_quotas(read, fields, quotas),
+        host=reader.text(fields, "host", base.host),
+        port=reader.integer(fields, "port", base.port, 0, 65_535),
+        public_url=reader.text(fields, "public_url"),
+        oidc=_oidc(reader, fields),
+        log=cast(RequestLogLevel, reader.choice(fields, "log", REQUEST_LOG_LEVELS, base.log)),
+        proxies=_proxies(reader, fields),
+        origins=_origins(reader, fields),
+        quotas=read_quotas(reader, fields, quotas),
     )
 
 
-def _oidc(read: YamlReader, fields: Fields) -> OidcSettings | None:
+def _oidc(reader: YamlReader, fields: Fields) -> OidcSettings | None:
     if "oidc" not in fields:
         return None
-    given = read.section(fields, "oidc", tuple(each.name for each in dataclass_fields(OidcSettings)))
-    issuer = read.text(given, "issuer").rstrip("/") if "issuer" in given else ""
+    given = reader.section(fields, "oidc", tuple(each.name for each in dataclass_fields(OidcSettings)))
+    issuer = reader.text(given, "issuer").rstrip("/") if "issuer" in given else ""
     for key in ("issuer", "client_id"):
         if key not in given:
-            read.complain(fields["oidc"].line, f"oidc needs {key}: the provider says what it is")
+            reader.add_problem(fields["oidc"].line, f"oidc needs {key}: the provider says what it is")
     if issuer and not is_secure_url(issuer):
-        read.complain(given["issuer"].line, "issuer must begin with https://, or be on this machine")
-    scopes = read.texts(given, "scopes") or OidcSettings(issuer="", client_id="").scopes
+        reader.add_problem(given["issuer"].line, "issuer must begin with https://, or be on this machine")
+    scopes = reader.texts(given, "scopes") or OidcSettings(issuer="", client_id="").scopes
     return OidcSettings(
         issuer=issuer,
-        client_id=read.text(given, "client_id"),
-        client_secret=read.text(given, "client_secret"),
-        workspace=read.text(given, "workspace", "default"),
-        role=read.choice(given, "role", ("viewer", "reviewer")),
-        teams_claim=read.text(given, "teams_claim"),
-        allowed_domains=tuple(domain.lower().removeprefix("@") for domain in read.texts(given, "allowed_domains")),
+        client_id=reader.text(given, "client_id"),
+        client_secret=reader.text(given, "client_secret"),
+        workspace=reader.text(given, "workspace", "default"),
+        role=reader.choice(given, "role", ("viewer", "reviewer")),
+        teams_claim=reader.text(given, "teams_claim"),
+        allowed_domains=tuple(domain.lower().removeprefix("@") for domain in reader.texts(given, "allowed_domains")),
         scopes=scopes if "openid" in scopes else ("openid", *scopes),
     )
 
 
-def _proxies(read: YamlReader, fields: Fields) -> tuple[str, ...]:
-    for address in (addresses := read.texts(fields, "proxies")):
+def _proxies(reader: YamlReader, fields: Fields) -> tuple[str, ...]:
+    for address in (addresses := reader.texts(fields, "proxies")):
         try:
             ip_network(address, strict=False)
         except ValueError:
-            read.complain(fields["proxies"].line, f'proxies: "{address}" is no address or network such as 10.0.0.0/8')
+            reader.add_problem(
+                fields["proxies"].line, f'proxies: "{address}" is no address or network such as 10.0.0.0/8'
+            )
     return addresses
 
 
-def _origins(read: YamlReader, fields: Fields) -> tuple[str, ...]:
-    origins = read.texts(fields, "origins")
+def _origins(reader: YamlReader, fields: Fields) -> tuple[str, ...]:
+    origins = reader.texts(fields, "origins")
     for each in (each for each in origins if not re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", each)):
-        read.complain(fields["origins"].line, f'origins: "{each}" is no origin such as https://inbox.example.com')
+        reader.add_problem(fields["origins"].line, f'origins: "{each}" is no origin such as https://inbox.example.com')
     return origins
 
 
-def _policy(read: YamlReader, top: Fields, folder: Path) -> Path | PolicyFile | InlinePolicy | None:
+def _policy(reader: YamlReader, top: Fields, folder: Path) -> Path | PolicyFile | InlinePolicy | None:
     """`file` and `apply` are no keys of a policy: a section that has one of them names a file."""
     if "policy" not in top:
         return None
     value = top["policy"].value
     if isinstance(value, dict) and {"file", "apply"} & value.keys():
-        fields = read.section(top, "policy", ("file", "apply"))
+        fields = reader.section(top, "policy", ("file", "apply"))
         if "file" not in fields:
-            read.complain(top["policy"].line, "policy: apply goes with file: the path of a policy")
-        always = read.choice(fields, "apply", APPLY_MODES, "changed") == "always"
-        return PolicyFile(folder / read.text(fields, "file"), "always" if always else "changed")
+            reader.add_problem(top["policy"].line, "policy: apply goes with file: the path of a policy")
+        always = reader.choice(fields, "apply", APPLY_MODES, "changed") == "always"
+        return PolicyFile(folder / reader.text(fields, "file"), "always" if always else "changed")
     if isinstance(value, dict):
         return InlinePolicy(to_json(top["policy"]))
-    return folder / read.text(top, "policy")
+    return folder / reader.text(top, "policy")
 
 
-def _actions(read: YamlReader, top: Fields) -> dict[str, ActionSettings]:
+def _actions(reader: YamlReader, top: Fields) -> dict[str, ActionSettings]:
     actions = {}
-    for name, item in read.mapping(top, "actions").items():
-        fields = read.fields(item, ("schema", "team"), "an action")
-        schema = plain_mapping(read.mapping(fields, "schema"))
+    for name, item in reader.mapping(top, "actions").items():
+        fields = reader.fields(item, ("schema", "team"), "an action")
+        schema = plain_mapping(reader.mapping(fields, "schema"))
         actions[name] = ActionSettings(
-            schema or BUILTIN_ACTIONS.get(name, ActionSettings({})).schema, read.text(fields, "team")
+            schema or BUILTIN_ACTIONS.get(name, ActionSettings({})).schema, reader.text(fields, "team")
         )
     return actions
 
 
-def _verification(read: YamlReader, top: Fields) -> VerificationSettings:
+def _verification(reader: YamlReader, top: Fields) -> VerificationSettings:
     keys = ("enabled", "schema_strictness", "allow_modifications", "max_comment_length")
-    fields, base = read.section(top, "verification", keys), VerificationSettings()
+    fields, base = reader.section(top, "verification", keys), VerificationSettings()
     return VerificationSettings(
-        read.truth(fields, "enabled", default=base.enabled),
-        read.choice(fields, "schema_strictness", ("strict", "lenient"), base.schema_strictness),
-        read.truth(fields, "allow_modifications", default=base.allow_modifications),
-        read.whole(fields, "max_comment_length", base.max_comment_length, 0, MAX_COMMENT),
+        reader.boolean(fields, "enabled", default=base.enabled),
+        reader.choice(fields, "schema_strictness", ("strict", "lenient"), base.schema_strictness),
+        reader.boolean(fields, "allow_modifications", default=base.allow_modifications),
+        reader.integer(fields, "max_comment_length", base.max_comment_length, 0, MAX_COMMENT),
     )
 
 
-def _escalation(read: YamlReader, top: Fields, targets: set[str]) -> EscalationSettings:
-    fields = read.section(top, "escalation", ("auto_reject_after", "notify_on_expiry", "channel"))
+def _escalation(reader: YamlReader, top: Fields, targets: set[str]) -> EscalationSettings:
+    fields = reader.section(top, "escalation", ("auto_reject_after", "notify_on_expiry", "channel"))
     base = EscalationSettings()
     return EscalationSettings(
-        read.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
-        read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
-        read_target(read, fields, "channel", targets) or base.channel,
+        reader.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
+        reader.boolean(fields, "notify_on_expiry", default=base.notify_on_expiry),
+        read_target(reader, fields, "channel", targets) or base.channel,
     )
 
 
-def _audit(read: YamlReader, top: Fields, folder: Path) -> AuditSettings:
-    name = read.text(read.section(top, "audit", ("signing_key",)), "signing_key")
+def _audit(reader: YamlReader, top: Fields, folder: Path) -> AuditSettings:
+    name = reader.text(reader.section(top, "audit", ("signing_key",)), "signing_key")
     return AuditSettings(folder / name if name else None)
 
 
-def _models(read: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, JsonMapping], str]:
+def _models(reader: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, JsonMapping], str]:
     """What each provider is to know, and the model that counts where an agent names none; empty if there is none.
 
     A key of the environment is for the provider's own address: one that the file names gets a key from the file alone.
     """
-    entries = read.mapping(top, "models")
-    wanted = read.text(entries, DEFAULT_MODEL_KEY)
-    if wanted and ":" not in wanted:
-        read.complain(
+    entries = reader.mapping(top, "models")
+    default_model = reader.text(entries, DEFAULT_MODEL_KEY)
+    if default_model and ":" not in default_model:
+        reader.add_problem(
             entries[DEFAULT_MODEL_KEY].line,
             f"{DEFAULT_MODEL_KEY} names a model with its provider, such as {DEFAULT_MODELS[0]}",
         )
-    models = {name: plain_mapping(read.mapping(entries, name)) for name in entries if name != DEFAULT_MODEL_KEY}
+    models = {name: plain_mapping(reader.mapping(entries, name)) for name in entries if name != DEFAULT_MODEL_KEY}
     elsewhere = {name for name, known in models.items() if known.get("url")}
     for variable, (name, key) in MODEL_VARIABLES.items():
         known = models.get(name, {})
         if env.get(variable) and not known.get(key) and not (key == "key" and name in elsewhere):
             models[name] = {**known, key: env[variable]}
     ready = (model for model in DEFAULT_MODELS if models.get(model.partition(":")[0], {}).get("key"))
-    return models, wanted or next(ready, "")
+    return models, default_model or next(ready, "")
 
 
-def read_quotas(read: YamlReader, server: Fields, wanted: str = "") -> QuotaSettings:
+def read_quotas(reader: YamlReader, server: Fields, override: str = "") -> QuotaSettings:
     """`wanted` is from the environment: `off` is for load tests, which ask as fast as they can."""
-    fields, base = read.section(server, "quotas", ("per_minute", "pending")), QuotaSettings()
-    if wanted == "off":
+    fields, base = reader.section(server, "quotas", ("per_minute", "pending")), QuotaSettings()
+    if override == "off":
         return QuotaSettings(0, 0)
-    per_minute = read.whole(fields, "per_minute", base.per_minute, 0, MAX_QUOTA)
-    return QuotaSettings(per_minute, read.whole(fields, "pending", base.pending, 0, MAX_QUOTA))
+    per_minute = reader.integer(fields, "per_minute", base.per_minute, 0, MAX_QUOTA)
+    return QuotaSettings(per_minute, reader.integer(fields, "pending", base.pending, 0, MAX_QUOTA))
 
 
 WORKSPACE_KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings))
 
 
-def read_workspaces(read: YamlReader, top: Fields) -> dict[str, WorkspaceSettings]:
+def read_workspaces(reader: YamlReader, top: Fields) -> dict[str, WorkspaceSettings]:
     """Those beside the default one, whose sections stand at the top of the file."""
     found = {}
-    for name, item in read.mapping(top, "workspaces").items():
-        _check_name(read, name, item.line)
-        found[name] = read_workspace_settings(read, read.fields(item, WORKSPACE_KEYS, "a workspace"))
+    for name, item in reader.mapping(top, "workspaces").items():
+        _check_name(reader, name, item.line)
+        found[name] = read_workspace_settings(reader, reader.fields(item, WORKSPACE_KEYS, "a workspace"))
     return found
 
 
-def read_workspace_settings(read: YamlReader, fields: Fields) -> WorkspaceSettings:
+def read_workspace_settings(reader: YamlReader, fields: Fields) -> WorkspaceSettings:
     """`fields` are those of a workspace, or those at the top of the file."""
-    channels = _channels(read, fields)
-    return WorkspaceSettings(channels, _routing(read, fields, {DASHBOARD, *channels}), _tools(read, fields))
+    channels = _channels(reader, fields)
+    return WorkspaceSettings(channels, _routing(reader, fields, {DASHBOARD, *channels}), _tools(reader, fields))
 
 
-def _check_name(read: YamlReader, name: str, line: int) -> None:
+def _check_name(reader: YamlReader, name: str, line: int) -> None:
     if name == DEFAULT_WORKSPACE:
-        read.complain(line, f"{', '.join(WORKSPACE_KEYS)} of the workspace {name} stand at the top of the file")
+        reader.add_problem(line, f"{', '.join(WORKSPACE_KEYS)} of the workspace {name} stand at the top of the file")
     try:
         check_workspace(name)
     except InvalidRequest as error:
-        read.complain(line, error.message)
+        reader.add_problem(line, error.message)
 
 
-def _routing(read: YamlReader, top: Fields, targets: set[str]) -> RoutingSettings:
+def _routing(reader: YamlReader, top: Fields, targets: set[str]) -> RoutingSettings:
     keys = ("default_channel", "priority_map", "team_routing", "quiet_hours", "reminders")
-    fields, base = read.section(top, "routing", keys), RoutingSettings()
-    priorities = read.section(fields, "priority_map", PRIORITIES)
-    teams = read.mapping(fields, "team_routing")
+    fields, base = reader.section(top, "routing", keys), RoutingSettings()
+    priorities = reader.section(fields, "priority_map", PRIORITIES)
+    teams = reader.mapping(fields, "team_routing")
     return RoutingSettings(
-        read_target(read, fields, "default_channel", targets) or base.default_channel,
-        {name: _targets(read, priorities, name, targets) for name in priorities},
-        {name: _targets(read, teams, name, targets) for name in teams},
-        _quiet_hours(read, fields),
-        _reminders(read, fields),
+        read_target(reader, fields, "default_channel", targets) or base.default_channel,
+        {name: _targets(reader, priorities, name, targets) for name in priorities},
+        {name: _targets(reader, teams, name, targets) for name in teams},
+        _quiet_hours(reader, fields),
+        _reminders(reader, fields),
     )
 
 
-def read_target(read: YamlReader, fields: Fields, key: str, targets: set[str]) -> str:
+def read_target(reader: YamlReader, fields: Fields, key: str, targets: set[str]) -> str:
     """One channel or place; empty if there is none."""
-    found = _targets(read, fields, key, targets)
+    found = _targets(reader, fields, key, targets)
     if len(found) > 1:
-        read.complain(fields[key].line, f"{key} is one channel")
+        reader.add_problem(fields[key].line, f"{key} is one channel")
     return found[0] if found else ""
 
 
-def _reminders(read: YamlReader, fields: Fields) -> tuple[int, ...] | None:
+def _reminders(reader: YamlReader, fields: Fields) -> tuple[int, ...] | None:
     """An empty list says that there are none."""
     if "reminders" not in fields:
         return None
-    return tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders")))
+    return tuple(sorted(reader.node_duration(item, "reminders", 1) for item in reader.entries(fields, "reminders")))
 
 
-def _targets(read: YamlReader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
+def _targets(reader: YamlReader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
     """Channels and places; whether there is a channel with places shows when the channels are opened."""
     value = fields[key].value if key in fields else None
     items = [item.value for item in value] if isinstance(value, list) else [value]
     places = [item for item in items if isinstance(item, str) and item.startswith(DESTINATION_PREFIX)]
-    return read.texts(fields, key, {*targets, *places}, "channel")
+    return reader.texts(fields, key, {*targets, *places}, "channel")
 
 
-def _quiet_hours(read: YamlReader, fields: Fields) -> QuietHoursSettings | None:
+def _quiet_hours(reader: YamlReader, fields: Fields) -> QuietHoursSettings | None:
     if "quiet_hours" not in fields:
         return None
-    hours = read.section(fields, "quiet_hours", ("from", "to", "timezone"))
-    zone = read.text(hours, "timezone", "UTC")
+    hours = reader.section(fields, "quiet_hours", ("from", "to", "timezone"))
+    zone = reader.text(hours, "timezone", "UTC")
     for key in ("from", "to"):
-        if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", read.text(hours, key)):
-            read.complain(fields["quiet_hours"].line, f"quiet_hours needs {key}: a time of day such as 22:00")
-    if "from" in hours and read.text(hours, "from") == read.text(hours, "to"):
-        read.complain(fields["quiet_hours"].line, "quiet_hours begin when they end; that is never or always")
+        if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", reader.text(hours, key)):
+            reader.add_problem(fields["quiet_hours"].line, f"quiet_hours needs {key}: a time of day such as 22:00")
+    if "from" in hours and reader.text(hours, "from") == reader.text(hours, "to"):
+        reader.add_problem(fields["quiet_hours"].line, "quiet_hours begin when they end; that is never or always")
     try:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
-        read.complain(fields["quiet_hours"].line, f'timezone "{zone}" is not known; it is a name such as Europe/Berlin')
-    return QuietHoursSettings(read.text(hours, "from"), read.text(hours, "to"), zone)
+        reader.add_problem(
+            fields["quiet_hours"].line, f'timezone "{zone}" is not known; it is a name such as Europe/Berlin'
+        )
+    return QuietHoursSettings(reader.text(hours, "from"), reader.text(hours, "to"), zone)
 
 
-def _channels(read: YamlReader, top: Fields) -> dict[str, ChannelSettings]:
+def _channels(reader: YamlReader, top: Fields) -> dict[str, ChannelSettings]:
     channels = {}
-    for name, item in read.mapping(top, "channels").items():
-        fields = read.mapping({name: item}, name)
+    for name, item in reader.mapping(top, "channels").items():
+        fields = reader.mapping({name: item}, name)
         if "kind" not in fields:
-            read.complain(item.line, f'the channel "{name}" needs a kind, such as slack, email or webhook')
+            reader.add_problem(item.line, f'the channel "{name}" needs a kind, such as slack, email or webhook')
         settings = plain_mapping({key: inner for key, inner in fields.items() if key != "kind"})
-        channels[name] = ChannelSettings(read.text(fields, "kind"), settings)
+        channels[name] = ChannelSettings(reader.text(fields, "kind"), settings)
     return channels
 
 
-def _tools(read: YamlReader, top: Fields) -> dict[str, JsonMapping]:
+def _tools(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:
     """What each pack is to know; whether it is of the right kind, the pack itself says."""
-    entries = read.section(top, "tools", tuple(PACK_SETTINGS))
-    return {name: plain_mapping(read.section(entries, name, PACK_SETTINGS[name])) for name in entries}
+    entries = reader.section(top, "tools", tuple(PACK_SETTINGS))
+    return {name: plain_mapping(reader.section(entries, name, PACK_SETTINGS[name])) for name in entries}
 
 
 def plain_mapping(fields: Fields) -> JsonMapping:

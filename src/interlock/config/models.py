@@ -68,7 +68,7 @@ class StorageSettings:
     retention: int | None = None
 
     @property
-    def kept(self) -> str:
+    def retention_text(self) -> str:
         """For how long, in words."""
         return FOREVER if self.retention is None else format_duration(self.retention)
 
@@ -248,12 +248,12 @@ class Settings:
     tools: Mapping[str, JsonMapping] = field(default_factory=dict)
     models: Mapping[str, JsonMapping] = field(default_factory=dict)
     default_model: str = ""
-    fault: str = ""
+    fault_plan: str = ""
     file: Path | None = None
-    shown: Mapping[str, str] = field(default_factory=dict, repr=False)
+    masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
 
-    def of(self, workspace: str) -> Settings:
+    def for_workspace(self, workspace: str) -> Settings:
         """The settings of one workspace: nothing of what belongs to another one is in them.
 
         An escalation to a place such as `#leads` is about a place of the default workspace.
@@ -272,14 +272,14 @@ class Settings:
             workspaces={},
         )
 
-    def with_channels(self) -> frozenset[str]:
+    def workspaces_with_channels(self) -> frozenset[str]:
         """Names of the workspaces that have channels."""
         others = {name for name, own in self.workspaces.items() if own.channels}
         return frozenset(others | ({DEFAULT_WORKSPACE} if self.channels else set()))
 
-    def without_channels(self, known: Iterable[str]) -> list[str]:
+    def workspaces_without_channels(self, known: Iterable[str]) -> list[str]:
         """Those of the workspaces that have their inbox only, once any other has channels."""
-        able = self.with_channels()
+        able = self.workspaces_with_channels()
         return sorted({*known, *self.workspaces} - able) if able else []
 
     def toggles(self) -> dict[str, Mapping[str, bool]]:
@@ -290,12 +290,12 @@ class Settings:
         sections = {name: _plain_data(getattr(self, name)) for name in SECTIONS}
         if self.default_model:
             sections["models"] = {DEFAULT_MODEL_KEY: self.default_model, **self.models}
-        masked = {name: _mask(value, name, name, self.shown) for name, value in sections.items()}
-        return {**masked, "workspaces": {name: self.of(name)._own() for name in self.workspaces}}
+        masked = {name: _mask(value, name, name, self.masked_values) for name, value in sections.items()}
+        return {**masked, "workspaces": {name: self.for_workspace(name)._own() for name in self.workspaces}}
 
     def _own(self) -> dict[str, object]:
         parts = {each.name: _plain_data(getattr(self, each.name)) for each in fields(WorkspaceSettings)}
-        return {name: _mask(value, name, name, self.shown) for name, value in parts.items()}
+        return {name: _mask(value, name, name, self.masked_values) for name, value in parts.items()}
 
 
 def is_builtin_action(action: ActionSettings) -> bool:
@@ -360,20 +360,20 @@ def _plain_data(value: object) -> object:
             return value
 
 
-def _mask(value: object, section: str, key: str, shown: Mapping[str, str]) -> object:
+def _mask(value: object, section: str, key: str, masked_values: Mapping[str, str]) -> object:
     match value:
         case dict() if section == "mcp_servers" and key in ("env", "headers"):
             return dict.fromkeys(value, MASK)  # names of these say nothing about what is secret
         case dict():
-            return {name: _mask(inner, section, name, shown) for name, inner in value.items()}
+            return {name: _mask(inner, section, name, masked_values) for name, inner in value.items()}
         case list():
-            return [_mask(inner, section, key, shown) for inner in value]
+            return [_mask(inner, section, key, masked_values) for inner in value]
         case int() if key in _DURATIONS:
             return format_duration(value)
         case None if key in _DEFAULT_TEXTS:
             return _DEFAULT_TEXTS[key]
-        case str() if value in shown:
-            return shown[value]
+        case str() if value in masked_values:
+            return masked_values[value]
         case str() if value:
             return _mask_text(value, section, key)
         case _:

@@ -26,7 +26,7 @@ class YamlNode:
 
     value: Value
     line: int
-    filled: bool = False
+    is_interpolated: bool = False
 
 
 Value = str | int | float | bool | None | dict[str, YamlNode] | list[YamlNode]
@@ -34,14 +34,14 @@ Fields = Mapping[str, YamlNode]
 ReportProblem = Callable[[int, str], None]
 
 
-def read_yaml(text: str, complain: ReportProblem) -> YamlNode | None:
+def read_yaml(text: str, report_problem: ReportProblem) -> YamlNode | None:
     """None for an empty document. Only `true` and `false` are booleans: `on`, `yes` and `no` are texts."""
     _check_size(text)
-    tree = _TreeBuilder(complain)
+    tree = _TreeBuilder(report_problem)
     try:
         parser = Loader(_yaml_from_json(text))
         while (event := parser.get_event()) is not None:
-            tree.take(event)
+            tree.handle_event(event)
     except yaml.YAMLError as error:
         _fail(_error_line(error, text), f"this is not YAML: {_error_text(error)}")
     return tree.root[0] if tree.root else None
@@ -65,13 +65,13 @@ def to_plain(item: YamlNode) -> object:
 class _TreeBuilder:
     """Built from the parser's events, one at a time: nesting cannot exhaust the stack, and an alias is seen as one."""
 
-    def __init__(self, complain: ReportProblem) -> None:
-        self._complain = complain
+    def __init__(self, report_problem: ReportProblem) -> None:
+        self._report_problem = report_problem
         self.root: list[YamlNode] = []
         self._open: list[dict[str, YamlNode] | list[YamlNode]] = [self.root]
         self._keys: list[tuple[str, int] | None] = [None]
 
-    def take(self, event: yaml.Event) -> None:
+    def handle_event(self, event: yaml.Event) -> None:
         match event:
             case yaml.ScalarEvent():
                 self._scalar(event)
@@ -98,7 +98,7 @@ class _TreeBuilder:
             self._put(parse_scalar(value) if event.implicit[0] else value, line)
         else:
             if value in container:
-                self._complain(line, f'the key "{value}" appears twice')
+                self._report_problem(line, f'the key "{value}" appears twice')
             self._keys[-1] = (value, line)
 
     def _enter(self, value: dict[str, YamlNode] | list[YamlNode], event: yaml.CollectionStartEvent) -> None:
@@ -220,21 +220,21 @@ T = TypeVar("T")
 class YamlReader:
     """Takes values out of fields by key and kind; what is wrong is noted, and a default goes on in its place."""
 
-    found: list[tuple[int, str]] = field(default_factory=list)
+    problems: list[tuple[int, str]] = field(default_factory=list)
 
-    def complain(self, line: int, message: str) -> None:
-        self.found.append((line, message))
+    def add_problem(self, line: int, message: str) -> None:
+        self.problems.append((line, message))
 
     def finish(self) -> None:
         """Raises one Misconfigured with all complaints, if there are any."""
-        if not self.found:
+        if not self.problems:
             return
-        lines = [f"line {line}: {message}" if line else message for line, message in sorted(self.found)]
+        lines = [f"line {line}: {message}" if line else message for line, message in sorted(self.problems)]
         more = [f"… and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
         raise Misconfigured("\n".join((*lines[:MAX_PROBLEMS], *more)))
 
     def document(self, text: str, keys: Collection[str], what: str) -> Fields:
-        item = read_yaml(text, self.complain)
+        item = read_yaml(text, self.add_problem)
         return {} if item is None or item.value is None else self.fields(item, keys, what)
 
     def fields(self, item: YamlNode, keys: Collection[str], what: str) -> Fields:
@@ -243,9 +243,9 @@ class YamlReader:
         odd = [key for key, inner in members.items() if key not in keys or inner.value in (None, "")]
         for key in odd:
             if key not in keys:
-                self.complain(members[key].line, f'unknown key "{key}" in {what}{did_you_mean(key, keys)}')
+                self.add_problem(members[key].line, f'unknown key "{key}" in {what}{did_you_mean(key, keys)}')
             elif not _is_unset(members[key]):
-                self.complain(members[key].line, f"{key} is empty; give it a value or remove the key")
+                self.add_problem(members[key].line, f"{key} is empty; give it a value or remove the key")
         return {key: inner for key, inner in members.items() if key not in odd} if odd else members
 
     def section(self, fields: Fields, key: str, keys: Collection[str]) -> Fields:
@@ -262,20 +262,20 @@ class YamlReader:
             case list() as items:
                 return items
             case _:
-                return self._wrong(fields[key], key, "a list", [])
+                return self._add_type_problem(fields[key], key, "a list", [])
 
     def text(self, fields: Fields, key: str, default: str = "") -> str:
-        return self.one(fields[key], key) if key in fields else default
+        return self.node_text(fields[key], key) if key in fields else default
 
-    def one(self, item: YamlNode, what: str) -> str:
+    def node_text(self, item: YamlNode, what: str) -> str:
         match item.value:
             case str(text) if text.strip():
                 return text
             case str():
-                self.complain(item.line, f"{what} is empty")
+                self.add_problem(item.line, f"{what} is empty")
                 return ""
             case _:
-                return self._wrong(item, what, "a text", "")
+                return self._add_type_problem(item, what, "a text", "")
 
     def texts(self, fields: Fields, key: str, known: Collection[str] | None = None, kind: str = "") -> tuple[str, ...]:
         """One text or a list of them, each one of the known names if those are known."""
@@ -284,12 +284,12 @@ class YamlReader:
         value = fields[key].value
         items = value if isinstance(value, list) else [fields[key]]
         if not items:
-            self.complain(fields[key].line, f"{key} is an empty list; remove the key or put something in it")
-        names = [self.one(item, key) for item in items]
+            self.add_problem(fields[key].line, f"{key} is an empty list; remove the key or put something in it")
+        names = [self.node_text(item, key) for item in items]
         if known is not None:
             for name, item in zip(names, items, strict=True):
                 if name and name not in known:
-                    self.complain(item.line, f'unknown {kind or key} "{name}"{did_you_mean(name, known)}')
+                    self.add_problem(item.line, f'unknown {kind or key} "{name}"{did_you_mean(name, known)}')
         return tuple(dict.fromkeys(names))
 
     def choice(self, fields: Fields, key: str, choices: Sequence[str], default: str = "") -> str:
@@ -299,58 +299,58 @@ class YamlReader:
             case str(text) if text in choices:
                 return text
             case str(text):
-                self.complain(fields[key].line, f'{key} is "{text}"{did_you_mean(text, choices)}')
+                self.add_problem(fields[key].line, f'{key} is "{text}"{did_you_mean(text, choices)}')
                 return default
             case _:
-                return self._wrong(fields[key], key, f"one of {', '.join(choices)}", default)
+                return self._add_type_problem(fields[key], key, f"one of {', '.join(choices)}", default)
 
-    def whole(self, fields: Fields, key: str, default: int, least: int, most: int) -> int:
+    def integer(self, fields: Fields, key: str, default: int, least: int, most: int) -> int:
         if key not in fields:
             return default
         match _interpolated_value(fields[key]):
             case int(number) if not isinstance(number, bool) and least <= number <= most:
                 return number
             case _:
-                return self._wrong(fields[key], key, f"a whole number from {least} to {most}", default)
+                return self._add_type_problem(fields[key], key, f"a whole number from {least} to {most}", default)
 
-    def truth(self, fields: Fields, key: str, *, default: bool) -> bool:
+    def boolean(self, fields: Fields, key: str, *, default: bool) -> bool:
         if key not in fields:
             return default
         match _interpolated_value(fields[key]):
             case bool(value):
                 return value
             case _:
-                return self._wrong(fields[key], key, "true or false", default)
+                return self._add_type_problem(fields[key], key, "true or false", default)
 
     def duration(self, fields: Fields, key: str, default: int, least: int = 0) -> int:
-        return self.time(fields[key], key, least) if key in fields else default
+        return self.node_duration(fields[key], key, least) if key in fields else default
 
-    def time(self, item: YamlNode, what: str, least: int = 0) -> int:
+    def node_duration(self, item: YamlNode, what: str, least: int = 0) -> int:
         match item.value:
             case str(text):
                 try:
                     milliseconds = parse_duration(text)
                 except InvalidRequest as error:
-                    self.complain(item.line, f"{what}: {error.message}")
+                    self.add_problem(item.line, f"{what}: {error.message}")
                     return 0
                 if milliseconds < least:
-                    self.complain(item.line, f"{what} is {text}; it must be at least {format_duration(least)}")
+                    self.add_problem(item.line, f"{what} is {text}; it must be at least {format_duration(least)}")
                 return milliseconds
             case int(number) if not isinstance(number, bool):
-                self.complain(item.line, f"{what} is {number} without a unit; write {number}s if seconds are meant")
+                self.add_problem(item.line, f"{what} is {number} without a unit; write {number}s if seconds are meant")
                 return 0
             case _:
-                return self._wrong(item, what, "a duration such as 90s, 5m, 2h or 1d", 0)
+                return self._add_type_problem(item, what, "a duration such as 90s, 5m, 2h or 1d", 0)
 
     def _mapping(self, item: YamlNode, what: str) -> Fields:
         match item.value:
             case dict() as members:
                 return members
             case _:
-                return self._wrong(item, what, "a mapping of keys to values", {})
+                return self._add_type_problem(item, what, "a mapping of keys to values", {})
 
-    def _wrong(self, item: YamlNode, what: str, wanted: str, default: T) -> T:
-        self.complain(item.line, f"{what} must be {wanted}, not {_describe_value(item)}")
+    def _add_type_problem(self, item: YamlNode, what: str, expected: str, default: T) -> T:
+        self.add_problem(item.line, f"{what} must be {expected}, not {_describe_value(item)}")
         return default
 
 
@@ -364,16 +364,16 @@ def did_you_mean(name: str, choices: Collection[str]) -> str:
 
 def _is_unset(item: YamlNode) -> bool:
     """`${NAME:-}` with nothing in the environment: as if the key were not there."""
-    return item.filled and item.value == ""
+    return item.is_interpolated and item.value == ""
 
 
 def _interpolated_value(item: YamlNode) -> Value:
     """The environment only knows texts: `${PORT}` may stand where a number is wanted."""
-    return parse_scalar(item.value) if item.filled and isinstance(item.value, str) else item.value
+    return parse_scalar(item.value) if item.is_interpolated and isinstance(item.value, str) else item.value
 
 
 def _describe_value(item: YamlNode) -> str:
-    if item.filled:
+    if item.is_interpolated:
         return "what the environment holds"  # it may be a secret
     match item.value:
         case dict():

@@ -93,12 +93,12 @@ class ToolCall:
     refusal: str = ""
     doubt: str = ""
     doubted_effect: str = ""
-    efforts: dict[bytes, ConditionBudget] = field(
+    condition_budgets: dict[bytes, ConditionBudget] = field(
         default_factory=dict, compare=False, repr=False
     )  # by `args`; copies share it
 
     @cached_property
-    def value(self) -> Args:
+    def parsed_args(self) -> Args:
         """The arguments as they will be run: read back from the bytes, not from what the caller holds."""
         return cast(Args, read_canonical(self.args))
 
@@ -107,7 +107,7 @@ class ToolCall:
         """The id of the agent's key that it came with; empty for a program with the database."""
         return "" if self.caller is None else self.caller.credential
 
-    def named(self, call_id: str) -> ToolCall:
+    def with_call_id(self, call_id: str) -> ToolCall:
         return fast_replace(self, call_id=call_id)
 
     @property
@@ -128,7 +128,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
         if label not in SERVER_FIELDS:
             _check(label, more[label])
     data = canonical_args(args)
-    return fast_construct(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, efforts={}, **more)  # type: ignore[arg-type]  # checked
+    return fast_construct(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, condition_budgets={}, **more)  # type: ignore[arg-type]  # checked
 
 
 class _CallDefaults(dict[str, object]):

@@ -82,7 +82,7 @@ class Reviewer:
     _: KW_ONLY
     teams: frozenset[str] = frozenset()
     via: str = "library"
-    covers: tuple[Delegation, ...] = ()
+    delegations_to_me: tuple[Delegation, ...] = ()
     credential: str = ""
     address: str = ""
 

@@ -132,7 +132,7 @@ class DeniedNow(Conflict):
 
     code = "denied_now"
 
-    def deciding(self) -> DeniedNow:
+    def for_decision(self) -> DeniedNow:
         self.status = 422
         return self
 
@@ -185,9 +185,9 @@ class ModelFailed(Error):
 
     code, status = "model_failed", 502
 
-    def __init__(self, message: str, *, again: bool = False, **ids: object) -> None:
+    def __init__(self, message: str, *, is_retryable: bool = False, **ids: object) -> None:
         super().__init__(message, **ids)
-        self.again = again
+        self.is_retryable = is_retryable
 
 
 class ToolFailed(Error):

@@ -50,7 +50,7 @@ class Freeze:
         return self.released_at is None
 
     @property
-    def what(self) -> str:
+    def scope_text(self) -> str:
         """What it covers, in words."""
         return f"the {self.scope} {self.name}" if self.name else f"the workspace {self.workspace}"
 
@@ -146,7 +146,7 @@ def find_active_freeze(freezes: Iterable[Freeze], target: FreezeTarget) -> Freez
 
 def freeze_message(freeze: Freeze) -> str:
     """What is told to those whom it stops."""
-    return f"Frozen by {freeze.by} ({freeze.what}): {freeze.reason}"
+    return f"Frozen by {freeze.by} ({freeze.scope_text}): {freeze.reason}"
 
 
 def frozen_error(freeze: Freeze, approval_id: str) -> Frozen:
@@ -180,17 +180,17 @@ def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Momen
 class ReadEntryLimiter:
     """How many refused reads get an entry of their own: a flood of them must not fill the ledger."""
 
-    A_MINUTE = 60
+    MAX_PER_MINUTE = 60
 
     def __init__(self) -> None:
         self._minute = 0
         self._count = 0
 
-    def take(self, now: int) -> bool:
+    def allow(self, now: int) -> bool:
         minute = now // 60_000
         self._count = self._count + 1 if minute == self._minute else 1
         self._minute = minute
-        return self._count <= self.A_MINUTE
+        return self._count <= self.MAX_PER_MINUTE
 
 
 def _covered_time(spans: list[tuple[int, int]], since: int, now: int) -> int:

@@ -114,9 +114,9 @@ def revoke(grant: Grant, by: Reviewer, moment: Moment, reason: str = "") -> Chan
 
 def use(grant: Grant, amounts: Amounts, moment: Moment) -> Grant:
     """Checked again inside the transaction: of two that want the last use, or the rest of the budget, one wins."""
-    if not is_usable(grant, moment.now) or moment.behind or not has_budget_for(grant, amounts):
+    if not is_usable(grant, moment.now) or moment.is_clock_behind or not has_budget_for(grant, amounts):
         raise Conflict("The grant is used up, expired or revoked.", grant_id=grant.id)
-    amount = amounts.at(grant.budget_of) if grant.budget else None
+    amount = amounts.get(grant.budget_of) if grant.budget else None
     return replace(grant, uses=grant.uses + 1, spent=add_amount(grant.spent, amount or Decimal(0)))
 
 
@@ -138,7 +138,7 @@ def has_budget_for(grant: Grant, amounts: Amounts) -> bool:
     """A call whose amount cannot be counted, or is more than what is left, is not covered."""
     if not grant.budget:
         return True
-    amount = amounts.at(grant.budget_of)
+    amount = amounts.get(grant.budget_of)
     return amount is not None and fits_budget(amount, grant.budget, grant.spent)
 
 
@@ -226,8 +226,8 @@ def _check_limits(draft: Grant, now: int) -> None:
         raise InvalidRequest("A budget counts one number of a call: its place has no '*'.")
 
 
-def _is_secret(secret: str, place: str) -> bool:
-    pattern, steps = pointer_parts("/" + secret.removeprefix("/")), pointer_parts(place)
+def _is_secret(secret: str, pointer: str) -> bool:
+    pattern, steps = pointer_parts("/" + secret.removeprefix("/")), pointer_parts(pointer)
     return len(pattern) <= len(steps) and all(p in (step, "*") for p, step in zip(pattern, steps, strict=False))
 
 
@@ -246,26 +246,26 @@ _NUMBER = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}(?:\.[0-9]{{1,{MAX_DIGITS}}})?")
 class Amounts:
     """The numbers of a call, from its arguments as people may see them: a secret one is none, and no sum tells it."""
 
-    shown: bytes
+    shown_args: bytes
 
-    def at(self, place: str) -> Decimal | None:
+    def get(self, pointer: str) -> Decimal | None:
         """The amount at a JSON pointer or under a plain name; None where there is none that can be counted."""
         found = self._value
-        for step in pointer_parts(place):
+        for step in pointer_parts(pointer):
             # Not into lists: the amounts beside the one that was meant would go uncounted.
             found = found.get(step) if isinstance(found, Mapping) else None
         return found if isinstance(found, Decimal) and found >= 0 else None
 
     @cached_property
     def _value(self) -> object:
-        return json.loads(self.shown, parse_int=Decimal, parse_float=Decimal)
+        return json.loads(self.shown_args, parse_int=Decimal, parse_float=Decimal)
 
 
-def pointer_parts(place: str) -> tuple[str, ...]:
+def pointer_parts(pointer: str) -> tuple[str, ...]:
     """`/a/b` as in RFC 6901, or one plain name."""
-    if not place.startswith("/"):
-        return (place,)
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in place[1:].split("/"))
+    if not pointer.startswith("/"):
+        return (pointer,)
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
 def parse_budget(text: str) -> str:

@@ -79,7 +79,7 @@ class Principal:
         return f"agent:{self.name}" if self.is_agent else self.name
 
     @property
-    def on_behalf(self) -> str:
+    def on_behalf_of(self) -> str:
         """The one person for whom a key may act; empty if there is no such person."""
         return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
 
@@ -89,7 +89,7 @@ class Principal:
             self.role,
             teams=self.teams,
             via=self.via,
-            covers=(),
+            delegations_to_me=(),
             credential=self.credential,
             address=self.address,
         )
@@ -143,7 +143,7 @@ class ApiKey:
         return {name: limit for name, limit in own.items() if limit is not None}
 
     @property
-    def first(self) -> str:
+    def first_key_id(self) -> str:
         """The id of the first key of its chain of rotations."""
         return self.root or self.id
 
@@ -152,7 +152,7 @@ class ApiKey:
         """An agent's key that may say any agent's name, or any requester's."""
         return self.role == AGENT and not (self.agents and self.requester)
 
-    def counts_at(self, now: int) -> bool:
+    def is_valid_at(self, now: int) -> bool:
         """Neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
@@ -186,32 +186,36 @@ def agents_owner(*agents: str) -> str:
     return f"agent:{'|'.join(names)}"
 
 
-def check_recent_sign_in(who: Principal, now: int) -> None:
+def check_recent_sign_in(principal: Principal, now: int) -> None:
     """A session that somebody took must not turn into something that lasts. Keys have no sign-in to repeat."""
-    if who.via == "web" and now - (who.signed_in_at or 0) > RECENT_SIGN_IN:
+    if principal.via == "web" and now - (principal.signed_in_at or 0) > RECENT_SIGN_IN:
         raise RecentSignInRequired(
             "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
             "provider, then repeat it."
         )
 
 
-def check_own_key(who: Principal, key: ApiKey) -> None:
+def check_own_key(principal: Principal, key: ApiKey) -> None:
     """Of its person's keys, a key rotates and ends those of at most its own role. A session is the person."""
-    if who.via == "key" and key.id != who.credential and lesser_role(key.role, who.role) != key.role:
-        raise Forbidden(f"You came with a key for a {who.role}: it cannot rotate or end one for more. Sign in first.")
+    if principal.via == "key" and key.id != principal.credential and lesser_role(key.role, principal.role) != key.role:
+        raise Forbidden(
+            f"You came with a key for a {principal.role}: it cannot rotate or end one for more. Sign in first."
+        )
 
 
-def check_full_rights(who: Principal) -> None:
+def check_full_rights(principal: Principal) -> None:
     """What concerns a person and not one key takes a session, or a key that may all that the person may."""
-    if who.person_role and who.person_role != who.role:
-        raise Forbidden(f"You came with a key for a {who.role}, and are {who.person_role} here. Sign in first.")
+    if principal.person_role and principal.person_role != principal.role:
+        raise Forbidden(
+            f"You came with a key for a {principal.role}, and are {principal.person_role} here. Sign in first."
+        )
 
 
-def check_may_delegate(who: Principal, until: int | None) -> None:
+def check_may_delegate(principal: Principal, until: int | None) -> None:
     """Whoever names a stand-in lends a seat: nobody lends what they do not have, nor for longer than they have it."""
-    if lesser_role(who.role, "viewer") == who.role:
+    if lesser_role(principal.role, "viewer") == principal.role:
         raise Forbidden("Viewers decide nothing, so that nobody can stand in for them. Leave users and teams empty.")
-    if until is not None and who.expires_at is not None and until > who.expires_at:
+    if until is not None and principal.expires_at is not None and until > principal.expires_at:
         raise Forbidden("Your key ends before that. Name stand-ins until then at the latest, or sign in first.")
 
 
@@ -301,12 +305,12 @@ class IdentityLink(NamedTuple):
     """Whoever was given it is `outside` for the channel, until then."""
 
     channel: str
-    outside: str
+    external_id: str
     expires_at: int
 
 
-def sign_identity_link(key: bytes, workspace: str, claim: IdentityLink) -> str:
-    body = urlsafe_b64encode(json.dumps(claim, separators=(",", ":")).encode()).decode().rstrip("=")
+def sign_identity_link(key: bytes, workspace: str, identity_link: IdentityLink) -> str:
+    body = urlsafe_b64encode(json.dumps(identity_link, separators=(",", ":")).encode()).decode().rstrip("=")
     return f"{body}.{_link_hmac(key, workspace, body)}"
 
 
@@ -320,10 +324,10 @@ def read_identity_link(key: bytes, workspace: str, token: str, now: int) -> Iden
         or not hmac.compare_digest(proof, _link_hmac(key, workspace, body))
     ):
         raise refusal
-    claim = IdentityLink(*json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
-    if now >= claim.expires_at:
+    identity_link = IdentityLink(*json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    if now >= identity_link.expires_at:
         raise refusal
-    return claim
+    return identity_link
 
 
 def _link_hmac(key: bytes, workspace: str, body: str) -> str:

@@ -29,13 +29,13 @@ def mask_report(report: Payload, stored: Payload) -> Payload:
         return _mask_all(report)
     if stored.shown is None:
         return report
-    wanted = _secret_spellings(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
+    spellings = _secret_spellings(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
     said = (report.error or "", (report.result or b"").decode())
-    if sum(map(len, said)) * len(wanted.all) > MAX_SCANNED:
+    if sum(map(len, said)) * len(spellings.all) > MAX_SCANNED:
         return _mask_all(report)
-    if wanted.is_in(said[0]):
-        report = report._replace(error=wanted.text(said[0]))
-    return report._replace(result=_mask_result(said[1], wanted)) if wanted.is_in(said[1]) else report
+    if spellings.is_in(said[0]):
+        report = report._replace(error=spellings.mask_text(said[0]))
+    return report._replace(result=_mask_result(said[1], spellings)) if spellings.is_in(said[1]) else report
 
 
 def mask_text(text: str, args: bytes, shown: bytes) -> str:
@@ -47,48 +47,48 @@ def mask_text(text: str, args: bytes, shown: bytes) -> str:
 class _Spellings(NamedTuple):
     """`inside` are replaced wherever they stand, the longest first; `whole` only where they are all of a text."""
 
-    inside: Sequence[str]
-    whole: frozenset[str]
+    substrings: Sequence[str]
+    exact_texts: frozenset[str]
     numbers: frozenset[str]
 
     @property
     def all(self) -> Sequence[str]:
-        return (*self.inside, *self.whole, *self.numbers)
+        return (*self.substrings, *self.exact_texts, *self.numbers)
 
     def is_in(self, text: str) -> bool:
         """Also as the canonical JSON of a result spells them."""
         return any(each in text or json.dumps(each, ensure_ascii=False)[1:-1] in text for each in self.all)
 
-    def text(self, text: str) -> str:
-        if text in self.whole:
+    def mask_text(self, text: str) -> str:
+        if text in self.exact_texts:
             return MASK
-        for each in self.inside:
+        for each in self.substrings:
             text = text.replace(each, MASK)
         return text
 
-    def value(self, value: object) -> object:
+    def mask_value(self, value: object) -> object:
         match value:
             case str():
-                return self.text(value)
+                return self.mask_text(value)
             case Mapping():
                 made: dict[str, object] = {}
                 for name, inner in value.items():
-                    made[_free_name(self.text(name), made)] = self.value(inner)
+                    made[_free_name(self.mask_text(name), made)] = self.mask_value(inner)
                 return made
             case list():
-                return [self.value(inner) for inner in value]
+                return [self.mask_value(inner) for inner in value]
             case bool() | None:
                 return value
             case _:
                 return MASK if canonical(value).decode() in self.numbers else value
 
 
-def _mask_result(text: str, wanted: _Spellings) -> bytes:
+def _mask_result(text: str, spellings: _Spellings) -> bytes:
     value = read_canonical(text.encode())
-    if _count(value) * len(wanted.all) > MAX_REPLACED:
+    if _count(value) * len(spellings.all) > MAX_REPLACED:
         return canonical(MASK)
     try:
-        return canonical(wanted.value(value))
+        return canonical(spellings.mask_value(value))
     except InvalidRequest:  # the marks made it too large to be kept
         return canonical(MASK)
 

@@ -121,7 +121,7 @@ def _result(payload: Payload) -> object:
 def _reason(approval: Approval, status: str) -> str:
     if status == "expired":
         return "The call timed out: nobody decided or started it in time."
-    decided = approval.decision
-    given = decided.reason if decided else ""
+    decision_record = approval.decision
+    given = decision_record.reason if decision_record else ""
     words = {"rejected": "A person rejected this call.", "cancelled": "The call was cancelled."}
     return given or words.get(status, "")

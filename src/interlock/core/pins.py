@@ -86,14 +86,14 @@ def lookalike_error(tool: str, known: str, standing: str) -> Conflict:
     )
 
 
-def spec_differences(pin: ToolSpec, said: ToolSpec) -> tuple[str, ...]:
+def spec_differences(pin: ToolSpec, declared: ToolSpec) -> tuple[str, ...]:
     """How a declared definition differs from the pinned one, in words. What is not declared has not changed."""
-    return tuple(_spec_differences(pin, said))
+    return tuple(_spec_differences(pin, declared))
 
 
-def pin_mismatch_reason(pin: ToolSpec, said: ToolSpec) -> str:
+def pin_mismatch_reason(pin: ToolSpec, declared: ToolSpec) -> str:
     """Why a call is asked about whatever the rules say; empty if it declares nothing that differs from the pin."""
-    found = spec_differences(pin, said)
+    found = spec_differences(pin, declared)
     if not found:
         return ""
     return (
@@ -105,7 +105,7 @@ def pin_mismatch_reason(pin: ToolSpec, said: ToolSpec) -> str:
 def naming_rule_text(policy: Policy, tool: str, agent: str) -> str:
     """Which rule or switch asks or denies and names the tool, so that its effect is looked at by itself; or nothing."""
     rules = (rule for rule in policy.rules if rule.then != "allow" and not rule.shadow)
-    rule = next((rule for rule in rules if rule.names(tool)), None)
+    rule = next((rule for rule in rules if rule.names_tool(tool)), None)
     if rule is not None:
         return f"the rule {rule.name!r} names it"
     return f"a switch of the agent {agent} names it" if policy.is_switched_on((agent,), tool) else ""
@@ -116,17 +116,17 @@ def trusts_declared(policy: Policy) -> bool:
     return policy.defaults.trust_declared and policy.defaults.unknown_tools != "deny"
 
 
-def _spec_differences(pin: ToolSpec, said: ToolSpec) -> Iterator[str]:
-    if said.effect and said.effect != pin.effect:
-        yield f"effect {said.effect} instead of {pin.effect}"
-    both = said.schema is not None and pin.schema is not None
-    if both and canonical(said.schema) != canonical(pin.schema):
+def _spec_differences(pin: ToolSpec, declared: ToolSpec) -> Iterator[str]:
+    if declared.effect and declared.effect != pin.effect:
+        yield f"effect {declared.effect} instead of {pin.effect}"
+    both = declared.schema is not None and pin.schema is not None
+    if both and canonical(declared.schema) != canonical(pin.schema):
         yield "another schema"
-    if said.secret and _secret_pointers(said) != _secret_pointers(pin):
+    if declared.secret and _secret_pointers(declared) != _secret_pointers(pin):
         yield "other secret fields"
-    defines = bool(said.effect) or said.schema is not None or said.idempotent
-    if defines and said.idempotent != pin.idempotent:
-        yield "idempotent" if said.idempotent else "not idempotent"
+    defines = bool(declared.effect) or declared.schema is not None or declared.idempotent
+    if defines and declared.idempotent != pin.idempotent:
+        yield "idempotent" if declared.idempotent else "not idempotent"
 
 
 def _secret_pointers(spec: ToolSpec) -> set[str]:

@@ -16,24 +16,24 @@ class AttemptLimiter:
         self._within = within
         self._begun: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def wait(self, who: str, now: int) -> int:
+    def retry_after(self, key: str, now: int) -> int:
         """For how many seconds no further attempt may be made; 0 if one may be made now."""
-        since, count = self._begun.get(who, (now, 0))
+        since, count = self._begun.get(key, (now, 0))
         if not 0 <= now - since < self._within or count < self._limit:
             return 0
         return -(-(since + self._within - now) // 1000)
 
-    def begin(self, who: str, now: int) -> None:
-        since, count = self._begun.get(who, (now, 0))
+    def record_attempt(self, key: str, now: int) -> None:
+        since, count = self._begun.get(key, (now, 0))
         if not 0 <= now - since < self._within:
             since, count = now, 0
-        self._begun[who] = since, count + 1
+        self._begun[key] = since, count + 1
         if len(self._begun) > MAX_NAMES:
             self._begun.popitem(last=False)
 
-    def succeeded(self, who: str) -> None:
-        since, count = self._begun.get(who, (0, 0))
+    def forgive(self, key: str) -> None:
+        since, count = self._begun.get(key, (0, 0))
         if count > 1:
-            self._begun[who] = since, count - 1
+            self._begun[key] = since, count - 1
         else:
-            self._begun.pop(who, None)
+            self._begun.pop(key, None)

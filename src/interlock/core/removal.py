@@ -23,7 +23,7 @@ class UpdatedMember(NamedTuple):
     teams: frozenset[str] = frozenset()
 
     @property
-    def votes(self) -> bool:
+    def can_vote(self) -> bool:
         return self.role in DECIDING_ROLES
 
 
@@ -46,22 +46,22 @@ class RemovalEffects:
     made_keys: tuple[tuple[str, str], ...] = ()
 
 
-def withdraw_participation(approval: Approval, who: UpdatedMember, author: str) -> Change[Approval] | None:
+def withdraw_participation(approval: Approval, member: UpdatedMember, author: str) -> Change[Approval] | None:
     """Takes back what they may not do any more about a call that is pending; None if there is nothing."""
-    votes = tuple(vote for vote in approval.votes if _is_vote_kept(approval, vote, who))
-    kept = [_kept_delegation(each, who) for each in approval.delegations]
+    votes = tuple(vote for vote in approval.votes if _is_vote_kept(approval, vote, member))
+    kept = [_kept_delegation(each, member) for each in approval.delegations]
     delegations = tuple(each for each in kept if each is not None)
-    assigned = "" if approval.claimed_by == who.name and not who.votes else approval.claimed_by
+    assigned = "" if approval.claimed_by == member.name and not member.can_vote else approval.claimed_by
     if (votes, delegations, assigned) == (approval.votes, approval.delegations, approval.claimed_by):
         return None
     fewer = next_version(approval, votes=votes, delegations=delegations, claimed_by=assigned)
     voters = sorted({vote.by for vote in approval.votes} - {vote.by for vote in votes})
-    return make_change(fewer, "reviewer_removed", author, {"user": who.name, "voters": voters})
+    return make_change(fewer, "reviewer_removed", author, {"user": member.name, "voters": voters})
 
 
-def keeps_grant(grant: Grant, who: UpdatedMember) -> bool:
+def keeps_grant(grant: Grant, member: UpdatedMember) -> bool:
     """Whether its maker may still do all that they might when they made it: a grant stands for their yes."""
-    return who.votes and lesser_role(grant.role, who.role) == grant.role and grant.teams <= who.teams
+    return member.can_vote and lesser_role(grant.role, member.role) == grant.role and grant.teams <= member.teams
 
 
 def without_person(people: People | None, name: str) -> People | None:
@@ -72,22 +72,22 @@ def without_person(people: People | None, name: str) -> People | None:
     return others if others.users or others.teams else None
 
 
-def _is_vote_kept(approval: Approval, vote: Vote, who: UpdatedMember) -> bool:
-    if who.name not in (vote.by, vote.seat):
+def _is_vote_kept(approval: Approval, vote: Vote, member: UpdatedMember) -> bool:
+    if member.name not in (vote.by, vote.seat):
         return True
-    if not who.role:
+    if not member.role:
         return False
-    if vote.seat == who.name:
-        return voting.may_vote(approval, who.name, who.role, who.teams, vote.stage)
-    return who.votes
+    if vote.seat == member.name:
+        return voting.may_vote(approval, member.name, member.role, member.teams, vote.stage)
+    return member.can_vote
 
 
-def _kept_delegation(delegation: Delegation, who: UpdatedMember) -> Delegation | None:
+def _kept_delegation(delegation: Delegation, member: UpdatedMember) -> Delegation | None:
     """Theirs holds while they have all that they passed on; one to them while they may vote."""
-    if delegation.by == who.name:
-        had = lesser_role(delegation.role, who.role) == delegation.role and delegation.teams <= who.teams
-        return delegation if who.role and had else None
-    if who.name not in delegation.to.users or who.votes:
+    if delegation.by == member.name:
+        had = lesser_role(delegation.role, member.role) == delegation.role and delegation.teams <= member.teams
+        return delegation if member.role and had else None
+    if member.name not in delegation.to.users or member.can_vote:
         return delegation
-    to = without_person(delegation.to, who.name)
+    to = without_person(delegation.to, member.name)
     return None if to is None else replace(delegation, to=to)

@@ -39,8 +39,8 @@ class SearchTerms:
     """All of `words`, one of `either` if there are any, and a word that begins with `beginning` if there is one."""
 
     words: tuple[str, ...] = ()
-    either: tuple[str, ...] = ()
-    beginning: str = ""
+    any_of: tuple[str, ...] = ()
+    prefix: str = ""
 
 
 def search_document(stored: Stored) -> str:
@@ -187,14 +187,14 @@ def _people(approval: Approval) -> Iterable[str]:
 def _teams(approval: Approval) -> frozenset[str]:
     """Those that the terms name: to decide, or once it is escalated."""
     asked = [stage.approvers for stage in approval.terms.stages if stage.approvers is not None]
-    return frozenset[str]().union(*(people.teams for people in (*asked, *(rung.to for rung in approval.terms.ladder))))
+    return frozenset[str]().union(*(people.teams for people in (*asked, *(step.to for step in approval.terms.ladder))))
 
 
 def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:
-    approval, subject, decided = stored.approval, stored.approval.subject, stored.approval.decision
+    approval, subject, decision_record = stored.approval, stored.approval.subject, stored.approval.decision
     yield stored.payload.sentence or ""
-    if decided is not None:
-        yield from (decided.reason, decided.comment)
+    if decision_record is not None:
+        yield from (decision_record.reason, decision_record.comment)
     yield from (subject.tool, *_subject_names(subject)["agent"], subject.thread_id, subject.run_id, *_people(approval))
     for _, value in leaves:
         match value:

@@ -192,16 +192,16 @@ async def fill_content(records: ToolItemStore) -> bool:
     return bool(await records.change("", _put))
 
 
-def _put(shelf: ToolItemTransaction) -> bool:
-    if any(shelf.list(kind) for kind in (POST, PAGE, IMAGE, OBJECTIVE, KEY_RESULT)):
+def _put(transaction: ToolItemTransaction) -> bool:
+    if any(transaction.list(kind) for kind in (POST, PAGE, IMAGE, OBJECTIVE, KEY_RESULT)):
         return False
     for kind, things in (
         (POST, POSTS),
         (PAGE, PAGES),
         (IMAGE, IMAGES),
-        (OBJECTIVE, objectives(shelf.now)),
+        (OBJECTIVE, objectives(transaction.now)),
         (KEY_RESULT, KEY_RESULTS),
     ):
         for record_id, thing in things.items():
-            shelf.put(kind, record_id, thing)
+            transaction.put(kind, record_id, thing)
     return True

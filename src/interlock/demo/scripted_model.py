@@ -70,7 +70,7 @@ def _since_last_reply(prompt: Prompt) -> Sequence[PromptUserMessage | ToolResult
 
 
 def _react(prompt: Prompt, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
-    offered = {offer.name for offer in prompt.tools}
+    offered = {prompt_tool.name for prompt_tool in prompt.tools}
     if not offered:  # as when a reviewer asks about a card
         return "I have nothing to add: I only turn fixed words into calls, and I was given no tools here.", ()
     plan = _confirmation(prompt, text) or _plan(text)
@@ -87,18 +87,20 @@ def _react(prompt: Prompt, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
 
 def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     """A yes or a no to what was asked in the reply before; the arguments are those of the first call, word for word."""
-    wish = find_open_question(prompt.messages)
+    tool_request = find_open_question(prompt.messages)
     said = parse_answer(text)
-    if wish is None or said == "closed":
+    if tool_request is None or said == "closed":
         return None
     if said == "no":
         return ScriptedPlan("All right. I left everything as it is.")
     try:
-        args = json.loads(wish.args)
+        args = json.loads(tool_request.args)
     except ValueError:
         return None  # another model's, before this one took over
     return (
-        ScriptedPlan("Then I do it.", ((wish.tool, {**args, "confirmed": True}),)) if isinstance(args, dict) else None
+        ScriptedPlan("Then I do it.", ((tool_request.tool, {**args, "confirmed": True}),))
+        if isinstance(args, dict)
+        else None
     )
 
 
@@ -284,8 +286,8 @@ def find_open_question(messages: Sequence[PromptMessage]) -> ToolRequest | None:
     called = messages[first]
     results = [each for each in messages[first:second] if isinstance(each, ToolResult)]
     waiting = {each.call_id for each in results if _field(each.content, "requires_confirmation") is True}
-    wishes = called.wishes if isinstance(called, ModelReply) else ()
-    return next((wish for wish in reversed(wishes) if wish.id in waiting), None)
+    wishes = called.tool_requests if isinstance(called, ModelReply) else ()
+    return next((tool_request for tool_request in reversed(wishes) if tool_request.id in waiting), None)
 
 
 def _describe_result(result: ToolResult) -> str:

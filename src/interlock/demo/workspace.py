@@ -58,32 +58,32 @@ async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
         return False
     if await store.policy(WORKSPACE) is None:
         await workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
-    doors = await workspaces.doors(WORKSPACE)
+    services = await workspaces.services(WORKSPACE)
     for number, (spec, args) in enumerate(CALLS):
-        await _propose(doors, spec, args, f"demo-{number}")
-    await _ask_question(doors)
-    await _reject_one(doors)
+        await _propose(services, spec, args, f"demo-{number}")
+    await _ask_question(services)
+    await _reject_one(services)
     return True
 
 
-async def _propose(doors: WorkspaceServices, spec: ToolSpec, args: dict[str, object], call_id: str) -> str:
-    call = propose(spec.name, args, AUTHOR, call_id, workspace=doors.workspace, agent=AUTHOR, agent_says=SAYS)
-    outcome = await doors.gate.check(call, spec)
+async def _propose(services: WorkspaceServices, spec: ToolSpec, args: dict[str, object], call_id: str) -> str:
+    call = propose(spec.name, args, AUTHOR, call_id, workspace=services.workspace, agent=AUTHOR, agent_says=SAYS)
+    outcome = await services.gate.check(call, spec)
     return outcome.approval_id if isinstance(outcome, Waiting) else ""
 
 
-async def _ask_question(doors: WorkspaceServices) -> None:
+async def _ask_question(services: WorkspaceServices) -> None:
     question = {"question": "Which of the two drafts should go out?", "choices": ["the short one", "the long one"]}
-    call = propose(QUESTION.name, question, AUTHOR, "demo-question", workspace=doors.workspace, agent=AUTHOR)
-    await doors.gate.ask(call, QUESTION)
+    call = propose(QUESTION.name, question, AUTHOR, "demo-question", workspace=services.workspace, agent=AUTHOR)
+    await services.gate.ask(call, QUESTION)
 
 
-async def _reject_one(doors: WorkspaceServices) -> None:
-    approval_id = await _propose(doors, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
+async def _reject_one(services: WorkspaceServices) -> None:
+    approval_id = await _propose(services, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
     if approval_id:
         reviewer = Reviewer(AUTHOR, "admin", teams=frozenset(), via=AUTHOR)
         decision = Reject("Still linked from the start page. (A demo decision.)")
-        await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
+        await services.inbox.decide(services.workspace, approval_id, decision, reviewer)
 
 
 WRITER = "writer"

@@ -97,7 +97,7 @@ class Gate:
 
         async def keep(_: AgentResponse) -> None:
             if session is not None:
-                await self._keep(session)
+                await self._save_pause(session)
 
         if context.stream:
             context.stream_result_hooks.append(keep)
@@ -105,7 +105,7 @@ class Gate:
         await call_next()
         return await keep(context.result)
 
-    async def _keep(self, session: AgentSession) -> None:
+    async def _save_pause(self, session: AgentSession) -> None:
         notes, run_id = session.state.setdefault(STATE_KEY, {}), session.session_id
         fence = notes.pop(FENCE, None)
         if pending_requests(session):
@@ -122,9 +122,9 @@ class Gate:
             return await call_next()  # what it calls has gates of its own
         attempt = _FunctionAttempt(context, call_next)
         try:
-            call, spec = self._proposed(context), self._spec(context.function)
+            call, spec = self._make_call(context), self._spec(context.function)
             outcome = await self.agent.attempt(call, spec, attempt.run)
-            while isinstance(outcome, Waiting) and self._waits(context):
+            while isinstance(outcome, Waiting) and self._waits_inline(context):
                 await self.agent.wait(outcome.approval_id)
                 outcome = await self.agent.attempt(call, spec, attempt.run)
         except Error as error:
@@ -133,10 +133,10 @@ class Gate:
             return _set_error(context, error)
         return _set_result(context, outcome, edit_note(call, spec, outcome, attempt.args))
 
-    def _waits(self, context: FunctionInvocationContext) -> bool:
+    def _waits_inline(self, context: FunctionInvocationContext) -> bool:
         return self.inline and WITHIN not in context.session.state.get(STATE_KEY, {})
 
-    def _proposed(self, context: FunctionInvocationContext) -> ToolCall:
+    def _make_call(self, context: FunctionInvocationContext) -> ToolCall:
         name, session = context.function.name, context.session
         if session is None:
             how = "agent.run(…, session=agent.create_session(session_id=…))"

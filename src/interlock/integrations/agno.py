@@ -44,13 +44,13 @@ class Gate:
     agent: Agent
     effects: Mapping[str, str] = field(default_factory=dict)
     specs: Mapping[str, ToolSpec] = field(default_factory=dict)
-    numbers: ContextVar[_CallNumbers | None] = field(
+    call_numbers: ContextVar[_CallNumbers | None] = field(
         default_factory=lambda: ContextVar("interlock_numbers", default=None)
     )
 
     def tools(self, *tools: Any) -> list[Function]:
         """Python functions, Agno's Functions and Toolkits; a toolkit that has to be connected is connected before."""
-        return [self._gated(function) for tool in tools for function in _functions(tool)]
+        return [self._gate_function(function) for tool in tools for function in _functions(tool)]
 
     def member(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Gate:
         """For an agent of a team that this gate's agent leads."""
@@ -60,11 +60,11 @@ class Gate:
 
     async def arun(self, agent: Any, input: Any, **more: Any) -> Any:
         """`agent.arun(input, …)` of an agent or a team, and on for as long as nothing waits for people."""
-        return await self._go_on(agent, await agent.arun(input, **more))
+        return await self._continue(agent, await agent.arun(input, **more))
 
     async def acontinue_run(self, agent: Any, run: Any) -> Any:
         """The same with a run that paused before, as Agno's database has it."""
-        went_on = await self._go_on(agent, run)
+        went_on = await self._continue(agent, run)
         if not went_on.is_paused:
             await self.agent.resumed(await self.agent.pause(run.run_id))  # whatever pause it was in is over
         return went_on
@@ -76,64 +76,64 @@ class Gate:
         if run is None:
             how = "Give the agent the db that it had, and an id or a name that stays the same."
             raise Misconfigured(f"Agno's database has no run {pause.run_id} of this agent. {how}")
-        run = await self._go_on(agent, run)
+        run = await self._continue(agent, run)
         await self.agent.resumed(pause)
         return run
 
     def run(self, agent: Any, input: Any, **more: Any) -> Any:
-        return self._go_on_sync(agent, agent.run(input, **more))
+        return self._continue_sync(agent, agent.run(input, **more))
 
     def continue_run(self, agent: Any, run: Any) -> Any:
-        went_on = self._go_on_sync(agent, run)
+        went_on = self._continue_sync(agent, run)
         if not went_on.is_paused:
             self.agent.resumed_sync(self.agent.pause_sync(run.run_id))
         return went_on
 
-    async def _go_on(self, agent: Any, run: Any) -> Any:
+    async def _continue(self, agent: Any, run: Any) -> Any:
         gated = dict(_gated_functions(agent))
-        while asked := _held_calls(run, gated):
-            outcomes = [await each.outcome() for each in asked]
+        while paused_calls := _held_calls(run, gated):
+            outcomes = [await each.outcome() for each in paused_calls]
             if _should_pause(agent, outcomes):
                 await self.agent.pause(run.run_id, _state(run))
                 return run
-            with self._looking_again(run, asked):
+            with self._confirmed_calls(run, paused_calls):
                 run = await agent.acontinue_run(run_response=run)
         return run
 
-    def _go_on_sync(self, agent: Any, run: Any) -> Any:
+    def _continue_sync(self, agent: Any, run: Any) -> Any:
         gated, lock = dict(_gated_functions(agent)), self.agent.lock
-        while asked := _held_calls(run, gated):
+        while paused_calls := _held_calls(run, gated):
             lock.open()
-            outcomes = [lock.bridge.run(each.outcome()) for each in asked]
+            outcomes = [lock.loop_thread.run(each.outcome()) for each in paused_calls]
             if _should_pause(agent, outcomes):
                 self.agent.pause_sync(run.run_id, _state(run))
                 return run
-            with self._looking_again(run, asked):
+            with self._confirmed_calls(run, paused_calls):
                 run = agent.continue_run(run_response=run)
         return run
 
     @contextmanager
-    def _looking_again(self, run: Any, asked: list[_PausedCall]) -> Iterator[None]:
+    def _confirmed_calls(self, run: Any, paused_calls: list[_PausedCall]) -> Iterator[None]:
         """To Agno they are confirmed, whatever was decided: what comes of them is said when the tools are called."""
-        for each in asked:
+        for each in paused_calls:
             each.confirm(run)
-        token = self.numbers.set(_CallNumbers.of_run(run, asked))
+        token = self.call_numbers.set(_CallNumbers.from_run(run, paused_calls))
         try:
             yield
         finally:
-            self.numbers.reset(token)
+            self.call_numbers.reset(token)
 
     # A tool
 
-    def _gated(self, inner: Function) -> Function:
+    def _gate_function(self, inner: Function) -> Function:
         """The same tool to the model. What it does goes through the gate, with all that Agno does around a tool."""
         if inner.external_execution:
             raise Misconfigured(f"{inner.name} runs outside of Agno (external_execution): gate it where it runs.")
         spec = self.specs.get(inner.name) or ToolSpec(inner.name, self.effects.get(inner.name, ""))
         spec = spec if spec.schema is not None else replace(spec, schema=inner.parameters)
-        by = _GatedFunction(self.agent, spec, inner, self.numbers)
+        gated_function = _GatedFunction(self.agent, spec, inner, self.call_numbers)
         outer = inner.model_copy(deep=True)
-        outer.entrypoint = by.entrypoint()
+        outer.entrypoint = gated_function.entrypoint()
         outer.skip_entrypoint_processing = True
         outer.tool_hooks = outer.pre_hook = outer.post_hook = None
         outer.cache_results, outer.approval_type = False, None
@@ -148,7 +148,7 @@ class _GatedFunction:
     agent: Agent
     spec: ToolSpec
     inner: Function
-    numbers: ContextVar[_CallNumbers | None]
+    call_numbers: ContextVar[_CallNumbers | None]
 
     def entrypoint(self) -> Callable[..., Any]:
         """Agno asks of what kind it is, and gives it the call as `fc`."""
@@ -173,14 +173,14 @@ class _GatedFunction:
             return _result(await self._inner_call(fc, args, unsure).aexecute(), unsure)
 
         try:
-            call = self._proposed(fc)
+            call = self._make_current_call(fc)
             outcome = await self.agent.attempt(call, self.spec, body)
             while isinstance(outcome, Waiting):
                 await self.agent.wait(outcome.approval_id)
                 outcome = await self.agent.attempt(call, self.spec, body)
         except Error as error:
             return _error_result(error, self.spec.name)
-        return self._said(call, outcome, ran)
+        return self._to_model_result(call, outcome, ran)
 
     def run_sync(self, fc: FunctionCall) -> Any:
         ran: list[Args] = []
@@ -191,16 +191,16 @@ class _GatedFunction:
             return _result(self._inner_call(fc, args, unsure).execute(), unsure)
 
         try:
-            call = self._proposed(fc)
+            call = self._make_current_call(fc)
             outcome = self.agent.attempt_sync(call, self.spec, body)
             while isinstance(outcome, Waiting):
-                self.agent.lock.bridge.run(self.agent.wait(outcome.approval_id))
+                self.agent.lock.loop_thread.run(self.agent.wait(outcome.approval_id))
                 outcome = self.agent.attempt_sync(call, self.spec, body)
         except Error as error:
             return _error_result(error, self.spec.name)
-        return self._said(call, outcome, ran)
+        return self._to_model_result(call, outcome, ran)
 
-    def _said(self, call: ToolCall, outcome: Executed | Outcome, ran: list[Args]) -> Any:
+    def _to_model_result(self, call: ToolCall, outcome: Executed | Outcome, ran: list[Args]) -> Any:
         edited = edit_note(call, self.spec, outcome, ran[-1] if ran else None)
         result = outcome.result if isinstance(outcome, Executed) else _text(to_model_message(outcome, self.spec.name))
         if not edited:
@@ -209,18 +209,18 @@ class _GatedFunction:
             return result.model_copy(update={"content": f"{result.content}\n\n{edited}"})
         return f"{result}\n\n{edited}"
 
-    def proposed(self, args: Any, run_id: str, session_id: str, call_id: str, number: int) -> ToolCall:
+    def make_call(self, args: Any, run_id: str, session_id: str, call_id: str, number: int) -> ToolCall:
         """A run of Agno is a run; its session is the thread. Models use an id again: then the call has a number."""
         call_id = call_id if number <= 1 else f"{call_id}#{number}"
         return self.agent.call(self.spec.name, args or {}, run_id, call_id, thread_id=bounded_id(session_id))
 
-    def _proposed(self, fc: FunctionCall) -> ToolCall:
+    def _make_current_call(self, fc: FunctionCall) -> ToolCall:
         context = fc.function._run_context
         if context is None or not fc.call_id:
             raise Misconfigured(f"{self.spec.name} was called outside of a run of Agno, or without an id.")
-        known = self.numbers.get()
-        number = known.of(context.run_id, fc.call_id) if known else _count_calls(fc.call_id, context.messages)
-        return self.proposed(fc.arguments, context.run_id, context.session_id, fc.call_id, number)
+        known = self.call_numbers.get()
+        number = known.number_for(context.run_id, fc.call_id) if known else _count_calls(fc.call_id, context.messages)
+        return self.make_call(fc.arguments, context.run_id, context.session_id, fc.call_id, number)
 
     def _inner_call(self, fc: FunctionCall, args: Args, unsure: list[EffectUnknown]) -> FunctionCall:
         function = self.inner.model_copy(deep=True)
@@ -234,7 +234,7 @@ class _GatedFunction:
 class _PausedCall:
     """A call before which the run stands still."""
 
-    by: _GatedFunction
+    gated_function: _GatedFunction
     requirement: Any
     run_id: str
     session_id: str
@@ -246,8 +246,10 @@ class _PausedCall:
 
     async def outcome(self) -> Outcome:
         tool = self.tool
-        call = self.by.proposed(tool.tool_args, self.run_id, self.session_id, tool.tool_call_id, self.number)
-        return await self.by.agent.lock.check(call, self.by.spec)
+        call = self.gated_function.make_call(
+            tool.tool_args, self.run_id, self.session_id, tool.tool_call_id, self.number
+        )
+        return await self.gated_function.agent.lock.check(call, self.gated_function.spec)
 
     def confirm(self, run: Any) -> None:
         self.requirement.confirm()
@@ -260,17 +262,17 @@ class _PausedCall:
 class _CallNumbers:
     """Which call of its id one is, while a run goes on: Agno does not show its messages to tools then."""
 
-    held: dict[tuple[str, str], int]
+    paused_numbers: dict[tuple[str, str], int]
     counts: Counter[tuple[str, str]]
 
     @classmethod
-    def of_run(cls, run: Any, asked: list[_PausedCall]) -> _CallNumbers:
+    def from_run(cls, run: Any, paused_calls: list[_PausedCall]) -> _CallNumbers:
         ids = [(each.run_id, call_id) for each in _with_member_runs(run) for call_id in _call_ids(each.messages)]
-        return cls({(each.run_id, each.tool.tool_call_id): each.number for each in asked}, Counter(ids))
+        return cls({(each.run_id, each.tool.tool_call_id): each.number for each in paused_calls}, Counter(ids))
 
-    def of(self, run_id: str, call_id: str) -> int:
+    def number_for(self, run_id: str, call_id: str) -> int:
         """What it had when the run stood still; a new one has the next."""
-        held = self.held.pop((run_id, call_id), None)
+        held = self.paused_numbers.pop((run_id, call_id), None)
         if held is None:
             self.counts[run_id, call_id] += 1
         return held or self.counts[run_id, call_id]
@@ -289,11 +291,11 @@ def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> li
     messages = {each.run_id: each.messages for each in _with_member_runs(run)}
     for requirement in run.active_requirements:
         tool, run_id = requirement.tool_execution, requirement.member_run_id or run.run_id
-        by = gated.get((requirement.member_agent_id or "", tool.tool_name)) if tool else None
-        if by is None or not requirement.needs_confirmation:
+        gated_function = gated.get((requirement.member_agent_id or "", tool.tool_name)) if tool else None
+        if gated_function is None or not requirement.needs_confirmation:
             return []
         number = _count_calls(tool.tool_call_id, messages.get(run_id))
-        found.append(_PausedCall(by, requirement, run_id, run.session_id, number))
+        found.append(_PausedCall(gated_function, requirement, run_id, run.session_id, number))
     return found
 
 

@@ -78,106 +78,110 @@ class HookOptions:
     wait: float = WAIT
     undecided: str = "deny"
     pass_reads: bool = False
-    link: str = "approval {id}"
+    approval_link_template: str = "approval {id}"
 
 
 @dataclass(frozen=True)
 class Hook:
-    door: HookBackend
-    book: HookNotes
-    who: HookIdentity
-    wanted: HookOptions = field(default_factory=HookOptions)
+    backend: HookBackend
+    notes: HookNotes
+    identity: HookIdentity
+    options: HookOptions = field(default_factory=HookOptions)
 
     async def answer(self, event: HookEvent) -> HookAnswer:
         """Allows a call only once it was started at the gate: whoever comes second under its id is denied."""
         if event.name in AFTER:
-            await self._ended(event)
+            await self._record_end(event)
             return HookAnswer("")
-        spec, undecided = make_tool_spec(event, self.wanted.reads), _note_key("undecided", event, event.alike)
-        call, outcome = await self._looked(event, spec, self.book.find(undecided))
+        spec, undecided = make_tool_spec(event, self.options.reads), _note_key("undecided", event, event.call_digest)
+        call, outcome = await self._check_call(event, spec, self.notes.find(undecided))
         if isinstance(outcome, Waiting) and outcome.status != "running":
-            outcome = await self._waited(outcome.approval_id)
+            outcome = await self._wait_decided(outcome.approval_id)
         match outcome:
             case Waiting(approval_id, status) if status != "running":
-                return await self._undecided(event, call, approval_id, undecided)
+                return await self._undecided_answer(event, call, approval_id, undecided)
             case Proceed(_, ""):
-                return HookAnswer("" if self.wanted.pass_reads else "allow")
+                return HookAnswer("" if self.options.pass_reads else "allow")
             case Proceed(_, approval_id):
-                answer = await self._begun(event, spec, approval_id)
+                answer = await self._start_call(event, spec, approval_id)
             case _:
                 answer = HookAnswer("deny", denial_reason(outcome, event.tool))
-        self.book.drop(undecided)
+        self.notes.drop(undecided)
         return answer
 
-    async def _waited(self, approval_id: str) -> Outcome:
+    async def _wait_decided(self, approval_id: str) -> Outcome:
         """A call that another hook has started meanwhile needs no more waiting: this one will not run it."""
         now = asyncio.get_running_loop().time
-        end = now() + self.wanted.wait
+        end = now() + self.options.wait
         while True:
-            outcome = await self.door.wait(approval_id, max(0.0, min(RACE_POLL, end - now())))
+            outcome = await self.backend.wait(approval_id, max(0.0, min(RACE_POLL, end - now())))
             if not isinstance(outcome, Waiting) or outcome.status == "running" or now() >= end:
                 return outcome
 
-    async def withdrawn(self, event: HookEvent, args: Args) -> None:
+    async def withdraw(self, event: HookEvent, args: Args) -> None:
         """It was started, and Claude Code could not be told that it may run."""
         await self._finish([_running_key(event, args)], Payload(error="It was not run: nobody listened."), ok=False)
 
-    async def _looked(self, event: HookEvent, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
+    async def _check_call(self, event: HookEvent, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
         """A call without an id is the next one of those that are alike and have not ended."""
         for call_id in [undecided or event.id] if event.id else _candidate_call_ids(event):
             call = self._call(event, call_id)
-            outcome = await self.door.check(call, spec)
+            outcome = await self.backend.check(call, spec)
             if event.id or not _is_over(outcome):
                 return call, outcome
         raise InvalidRequest(
             f"{event.tool} was called {MAX_SAME_CALLS} times with these arguments. Begin a new session."
         )
 
-    async def _begun(self, event: HookEvent, spec: ToolSpec, approval_id: str) -> HookAnswer:
+    async def _start_call(self, event: HookEvent, spec: ToolSpec, approval_id: str) -> HookAnswer:
         try:
-            started = await self.door.start(approval_id, spec)
+            started = await self.backend.start(approval_id, spec)
         except AlreadyStarted:
             return HookAnswer("deny", denial_reason(Waiting(approval_id, "running"), event.tool))
         args = cast(Args, read_canonical(started.args))
         try:
-            self.book.note(_running_key(event, args), f"{approval_id} {started.fence}")
+            self.notes.note(_running_key(event, args), f"{approval_id} {started.fence}")
         except OSError as error:
             payload = Payload(error="It was not run: the hook could not keep a note of it.")
-            await self.door.finish(approval_id, started.fence, ok=False, payload=payload)
+            await self.backend.finish(approval_id, started.fence, ok=False, payload=payload)
             raise Misconfigured(f"The hook cannot keep notes, so nothing was run: {error.strerror}.") from None
         return HookAnswer("allow", f"Allowed by Interlock: {approval_id}", args)
 
-    async def _undecided(self, event: HookEvent, call: ToolCall, approval_id: str, key: str) -> HookAnswer:
-        where = self.wanted.link.replace("{id}", approval_id)
-        if self.wanted.undecided == "ask":
-            await self.door.cancel(approval_id, "Nobody decided in time: Claude Code asks its own user.")
+    async def _undecided_answer(self, event: HookEvent, call: ToolCall, approval_id: str, key: str) -> HookAnswer:
+        where = self.options.approval_link_template.replace("{id}", approval_id)
+        if self.options.undecided == "ask":
+            await self.backend.cancel(approval_id, "Nobody decided in time: Claude Code asks its own user.")
             return HookAnswer("ask", f"Nobody decided in time ({where}).")
         if event.id:
-            self.book.note(key, call.call_id)
+            self.notes.note(key, call.call_id)
         again = f"To go on, call {event.tool} again with the same arguments: nobody is asked twice."
-        return HookAnswer(self.wanted.undecided, f"Nobody has decided about this call yet ({where}). {again}")
+        return HookAnswer(self.options.undecided, f"Nobody has decided about this call yet ({where}). {again}")
 
-    async def _ended(self, event: HookEvent) -> None:
+    async def _record_end(self, event: HookEvent) -> None:
         """Who was asked without an id is found by what ran."""
-        keys = [_running_key(event, event.args), _note_key("running", event, event.alike)]
+        keys = [_running_key(event, event.args), _note_key("running", event, event.call_digest)]
         payload = None if event.interrupted else event_payload(event)
         await self._finish(keys, payload, ok=event.name == "PostToolUse")
 
     async def _finish(self, keys: Sequence[str], payload: Payload | None, *, ok: bool) -> None:
         """A call that was not started here has nothing to finish: a read, or one of another hook."""
-        key = next(filter(self.book.find, keys), "")
+        key = next(filter(self.notes.find, keys), "")
         if not key:
             return
-        approval_id, _, fence = self.book.find(key).partition(" ")
-        self.book.drop(key)
+        approval_id, _, fence = self.notes.find(key).partition(" ")
+        self.notes.drop(key)
         if payload is None:
-            await self.door.abandon(approval_id, int(fence))
+            await self.backend.abandon(approval_id, int(fence))
         else:
-            await self.door.finish(approval_id, int(fence), ok=ok, payload=payload)
+            await self.backend.finish(approval_id, int(fence), ok=ok, payload=payload)
 
     def _call(self, event: HookEvent, call_id: str) -> ToolCall:
-        path = (*self.who.path, *filter(None, [event.sub_agent]))
-        known: dict[str, object] = {"workspace": self.who.workspace, "requester": self.who.user, "setting": "paused"}
+        path = (*self.identity.path, *filter(None, [event.sub_agent]))
+        known: dict[str, object] = {
+            "workspace": self.identity.workspace,
+            "requester": self.identity.user,
+            "setting": "paused",
+        }
         known |= {"agent": path[-1], "agent_path": path, "thread_id": event.session}
         return propose(event.tool, event.args, event.session, call_id, **known)
 
@@ -194,12 +198,12 @@ def _is_over(outcome: Outcome) -> bool:
 
 
 def _candidate_call_ids(event: HookEvent) -> Iterator[str]:
-    return (f"{event.tool[:100]}:{event.alike}:{number}" for number in range(1, MAX_SAME_CALLS + 1))
+    return (f"{event.tool[:100]}:{event.call_digest}:{number}" for number in range(1, MAX_SAME_CALLS + 1))
 
 
 def _running_key(event: HookEvent, args: Args) -> str:
     """How the hook after the tool finds it: by the id, else by what ran, which people may have changed."""
-    return _note_key("running", event, event.id or event.like(args))
+    return _note_key("running", event, event.id or event.digest_with(args))
 
 
 def _note_key(sort: str, event: HookEvent, name: str) -> str:
@@ -215,7 +219,10 @@ def hooks(
     """`ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
     if undecided not in UNDECIDED:
         raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
-    calls = HookCallbacks(agent, HookOptions(parse_reads(reads), wait, undecided, link=agent.lock.link))
+    calls = HookCallbacks(
+        agent,
+        HookOptions(parse_reads(reads), wait, undecided, approval_link_template=agent.lock.approval_link_template),
+    )
     after = [matcher(hooks=[calls.after])]
     before = matcher(hooks=[calls.before], timeout=wait + GRACE, on_failure="block")
     return {"PreToolUse": [before], "PostToolUse": after, "PostToolUseFailure": after}
@@ -224,15 +231,15 @@ def hooks(
 class HookCallbacks:
     """Two functions for a HookMatcher. While a tool runs its lease is renewed, from a thread that it cannot block."""
 
-    def __init__(self, agent: Agent, wanted: HookOptions) -> None:
+    def __init__(self, agent: Agent, hook_options: HookOptions) -> None:
         self._agent = agent
-        self._wanted = wanted
-        self._book = MemoryNotes()
+        self._options = hook_options
+        self._notes = MemoryNotes()
         self._leases: dict[str, Future[None]] = {}
 
-    async def before(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
+    async def before(self, data: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
         try:
-            event = parse_event(told)
+            event = parse_event(data)
             answer = await (await self._hook()).answer(event)
         except Exception as error:  # noqa: BLE001  whatever it is, the tool does not run
             words = error.message if isinstance(error, Error) else f"The hook failed: {type(error).__name__}."
@@ -241,8 +248,8 @@ class HookCallbacks:
             self._keep(_running_key(event, answer.args))
         return answer_json(event.name, answer)
 
-    async def after(self, told: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
-        event = parse_event(told)
+    async def after(self, data: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
+        event = parse_event(data)
         lease = self._leases.pop(_running_key(event, event.args), None)
         if lease is not None:
             lease.cancel()
@@ -251,14 +258,14 @@ class HookCallbacks:
 
     async def _hook(self) -> Hook:
         lock, program = self._agent.lock, self._agent.lock.program
-        live = lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
+        session = lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
         return Hook(
-            live.side, self._book, HookIdentity(program.workspace, program.user, self._agent.path), self._wanted
+            session.backend, self._notes, HookIdentity(program.workspace, program.user, self._agent.path), self._options
         )
 
     def _keep(self, key: str) -> None:
-        approval_id, _, fence = self._book.find(key).partition(" ")
-        self._leases[key] = self._agent.lock.bridge.submit(self._renewed(approval_id, int(fence)))
+        approval_id, _, fence = self._notes.find(key).partition(" ")
+        self._leases[key] = self._agent.lock.loop_thread.submit(self._renewed(approval_id, int(fence)))
 
     async def _renewed(self, approval_id: str, fence: int) -> None:
         lock = self._agent.lock
@@ -318,43 +325,43 @@ class HookEvent:
     interrupted: bool = False
 
     @property
-    def alike(self) -> str:
+    def call_digest(self) -> str:
         """The same for calls of one agent that want the same."""
-        return self.like(self.args)
+        return self.digest_with(self.args)
 
-    def like(self, args: Args) -> str:
+    def digest_with(self, args: Args) -> str:
         return digest(canonical([self.sub_agent, self.tool, args]))
 
 
-def parse_event(told: object) -> HookEvent:
+def parse_event(data: object) -> HookEvent:
     """Raises InvalidRequest for whatever is not a message that this hook answers."""
-    if not isinstance(told, Mapping):
+    if not isinstance(data, Mapping):
         raise InvalidRequest("What came in is not an event of Claude Code: it is no JSON object.")
-    name = _text(told, "hook_event_name", needed=True)
+    name = _text(data, "hook_event_name", needed=True)
     if name not in BEFORE + AFTER:
         raise InvalidRequest(
             f"This hook answers {', '.join(BEFORE + AFTER)}. Take it out of the hooks of {name[:50]!r}."
         )
-    args, response = told.get("tool_input"), told.get("tool_response")
+    args, response = data.get("tool_input"), data.get("tool_response")
     if not isinstance(args, Mapping):
         raise InvalidRequest(f"The event {name} has no tool_input.")
     return HookEvent(
         name=name,
-        session=_text(told, "session_id", needed=True),
-        tool=_text(told, "tool_name", needed=True),
+        session=_text(data, "session_id", needed=True),
+        tool=_text(data, "tool_name", needed=True),
         args=args,
-        id=_text(told, "tool_use_id"),
-        sub_agent=_text(told, "agent_type") if told.get("agent_id") else "",
-        cwd=_text(told, "cwd"),
+        id=_text(data, "tool_use_id"),
+        sub_agent=_text(data, "agent_type") if data.get("agent_id") else "",
+        cwd=_text(data, "cwd"),
         response=response,
-        error=_text(told, "error"),
-        interrupted=told.get("is_interrupt") is True
+        error=_text(data, "error"),
+        interrupted=data.get("is_interrupt") is True
         or (isinstance(response, Mapping) and response.get("interrupted") is True),
     )
 
 
-def _text(told: Mapping[str, object], name: str, *, needed: bool = False) -> str:
-    value = told.get(name) or ""
+def _text(data: Mapping[str, object], name: str, *, needed: bool = False) -> str:
+    value = data.get(name) or ""
     if not isinstance(value, str) or (needed and not value):
         raise InvalidRequest(f"The event has no {name}.")
     return value

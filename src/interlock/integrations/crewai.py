@@ -88,11 +88,11 @@ class GatedTool(BaseTool):
         """Waits for people as long as it takes, in this thread."""
         try:
             tool, agent, spec = self._gate()
-            live, bridge = agent.lock.open(), agent.lock.bridge
-            call = bridge.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
+            session, loop_thread = agent.lock.open(), agent.lock.loop_thread
+            call = loop_thread.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
             outcome = agent.attempt_sync(call, spec, _sync_body(tool))
             while isinstance(outcome, Waiting):
-                bridge.run(live.side.wait(outcome.approval_id))
+                loop_thread.run(session.backend.wait(outcome.approval_id))
                 outcome = agent.attempt_sync(call, spec, _sync_body(tool))
         except Exception as error:  # noqa: BLE001  CrewAI runs a tool that raises once more at once
             return _to_tool_failure(error)
@@ -122,7 +122,7 @@ class GatedTool(BaseTool):
 
         The path is part of the id, so that no agent takes up what was approved for another one.
         """
-        counted = await agent.lock.open().proposed(spec, args)
+        counted = await agent.lock.open().make_call(spec, args)
         call_id = bounded_id(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
         named = replace(counted, call_id=call_id, thread_id=counted.run_id, setting="paused")
         return replace(named, agent=agent.name, agent_path=agent.path)

@@ -55,7 +55,7 @@ class Segments:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._workflows: dict[str, Workflow] = {}
-        self._here: set[str] = set()  # segments that this process carries out now
+        self._local_segments: set[str] = set()  # segments that this process carries out now
 
     def workflow(self, function: Workflow) -> Workflow:
         """Makes it a workflow of DBOS, before DBOS.launch(): async, with one argument that JSON can hold."""
@@ -64,7 +64,7 @@ class Segments:
 
         @functools.wraps(function)
         async def segment(given: Any) -> dict[str, Any]:
-            async with self._carrying(str(DBOS.workflow_id)):
+            async with self._with_heartbeat(str(DBOS.workflow_id)):
                 try:
                     return {"result": await function(given)}
                 except SegmentSuspended as parked:
@@ -76,10 +76,10 @@ class Segments:
     async def begin(self, function: Workflow, run_id: str, given: object = None) -> None:
         """Kept when this returns. The id names the run for ever: one that has started is not changed by this."""
         name = function.__qualname__
-        self._known(name)
+        self._find_workflow(name)
         begun = await _status(segment_id(run_id, 1))
         if begun is None:
-            await self._park(run_id, {"workflow": name, "given": given, "segment": 1})
+            await self._save_pause(run_id, {"workflow": name, "given": given, "segment": 1})
         elif begun.name != name:
             raise Conflict(f"{run_id} is a run of {begun.name}. Choose another id for this one.", run_id=run_id)
 
@@ -94,14 +94,14 @@ class Segments:
                 "gated() stands in a workflow that begin() began, and neither in its steps nor children."
             )
         name = f"interlock.{spec.name}"
-        step = await DBOS.run_step_async({"name": name}, self._attempted, found[1], spec, args, function)
+        step = await DBOS.run_step_async({"name": name}, self._attempt_step, found[1], spec, args, function)
         if "told" not in step:
             raise SegmentSuspended(step["waits_at"])
         return step["told"]
 
     async def keep(self, stop: asyncio.Event | None = None, at_once: int = 10) -> None:
         """Carries runs on as soon as they can go on, until `stop` is set. Any number of processes may do so."""
-        await self._agent.resume_all(self._go_on, stop, at_once)
+        await self._agent.resume_all(self._resume_run, stop, at_once)
 
     async def result(self, run_id: str) -> Any:
         """Waits until the run is over, however long people take; raises what its workflow raised."""
@@ -112,7 +112,7 @@ class Segments:
 
     # Inside of a segment
 
-    async def _attempted(self, run_id: str, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
+    async def _attempt_step(self, run_id: str, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
         """What DBOS records of the step. The number of a step is the same in every segment: it names the call."""
         waits = {"waits_at": DBOS.step_id}
         try:
@@ -150,17 +150,19 @@ class Segments:
             return await self._agent.attempt(call, spec, body)  # in the words of the record, which has no secrets
 
     @asynccontextmanager
-    async def _carrying(self, segment: str) -> AsyncIterator[None]:
+    async def _with_heartbeat(self, segment: str) -> AsyncIterator[None]:
         """Shows that somebody is at it: DBOS itself does not know which of its processes are alive."""
-        beating = asyncio.create_task(self._beat(segment), context=contextvars.Context())  # no step of the workflow
-        self._here.add(segment)
+        beating = asyncio.create_task(
+            self._send_heartbeats(segment), context=contextvars.Context()
+        )  # no step of the workflow
+        self._local_segments.add(segment)
         try:
             yield
         finally:
-            self._here.discard(segment)
+            self._local_segments.discard(segment)
             beating.cancel()
 
-    async def _beat(self, segment: str) -> None:
+    async def _send_heartbeats(self, segment: str) -> None:
         beats = 0
         while True:
             await asyncio.sleep(self._lease / 3)
@@ -170,25 +172,25 @@ class Segments:
 
     # Between segments
 
-    async def _go_on(self, pause: Pause) -> None:
+    async def _resume_run(self, pause: Pause) -> None:
         """May be called again for a segment that began, or ended, before: it begins once."""
-        place: Any = read_canonical(pause.state)
-        segment = segment_id(pause.run_id, place["segment"])
+        position: Any = read_canonical(pause.state)
+        segment = segment_id(pause.run_id, position["segment"])
         if await _status(segment) is None:
-            await self._start(pause.run_id, place, segment)
-        ended = await self._ended(segment)
+            await self._start(pause.run_id, position, segment)
+        ended = await self._wait_ended(segment)
         if ended.status not in OVER:
             raise Misconfigured(f"DBOS gave {segment} up ({ended.status}). Look why, then resume it there.")
         if ended.status == "SUCCESS" and "waits_at" in ended.output:
-            await self._park(pause.run_id, place | {"segment": place["segment"] + 1})
+            await self._save_pause(pause.run_id, position | {"segment": position["segment"] + 1})
 
-    async def _start(self, run_id: str, place: Any, segment: str) -> None:
-        workflow = self._known(place["workflow"])
-        if place["segment"] == 1:
+    async def _start(self, run_id: str, position: Any, segment: str) -> None:
+        workflow = self._find_workflow(position["workflow"])
+        if position["segment"] == 1:
             with SetWorkflowID(segment):
-                await DBOS.start_workflow_async(workflow, place["given"])
+                await DBOS.start_workflow_async(workflow, position["given"])
             return
-        before = await _status(segment_id(run_id, place["segment"] - 1))
+        before = await _status(segment_id(run_id, position["segment"] - 1))
         if before is None:
             raise Misconfigured(f"DBOS has no workflow before {segment} any more. Keep them while people may take.")
         try:
@@ -200,13 +202,13 @@ class Segments:
             if await _status(segment) is None:  # otherwise somebody was quicker
                 raise
 
-    async def _ended(self, segment: str) -> WorkflowStatus:
+    async def _wait_ended(self, segment: str) -> WorkflowStatus:
         """Waits for it. One that shows no sign of life for the length of a lease is begun again from its last step."""
         now = asyncio.get_running_loop().time
         rest, seen, since = LOOK, None, now()
         while (status := await _status(segment)) is not None and status.status in ACTIVE:
             sign = (status.status, status.executor_id, status.attributes)
-            if sign != seen or segment in self._here:
+            if sign != seen or segment in self._local_segments:
                 seen, since = sign, now()
             elif status.status == "PENDING" and now() - since > self._lease:
                 await DBOS.resume_workflow_async(segment)
@@ -217,10 +219,10 @@ class Segments:
             raise Misconfigured(f"DBOS has no workflow {segment} any more.")
         return status
 
-    async def _park(self, run_id: str, place: dict[str, Any]) -> None:
-        await self._agent.pause(run_id, canonical(place))
+    async def _save_pause(self, run_id: str, position: dict[str, Any]) -> None:
+        await self._agent.pause(run_id, canonical(position))
 
-    def _known(self, name: str) -> Workflow:
+    def _find_workflow(self, name: str) -> Workflow:
         if name not in self._workflows:
             raise Misconfigured(
                 f"There is no workflow {name} here. Put @segments.workflow above it, before DBOS.launch()."

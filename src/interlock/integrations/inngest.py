@@ -33,7 +33,7 @@ class Gate:
         if look_every < timedelta(seconds=1) or look_every.microseconds:
             raise Misconfigured("look_every is a number of whole seconds, and at least one.")
         self._tools = WorkflowTools(agent)
-        self._look_every = look_every
+        self._poll_interval = look_every
 
     def tool(
         self,
@@ -49,39 +49,39 @@ class Gate:
 
     async def run(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
         """The tool's result. Raises a NonRetriableError, caused by a NotRun that says why, if the call did not run."""
-        look = await self._settled(ctx, tool, args)
-        if look["state"] == "done":
-            return look["result"]
-        why = NotRun(look["message"], look["told"], reason=look["code"])
-        raise inngest.NonRetriableError(look["message"]) from why
+        snapshot = await self._wait_ended(ctx, tool, args)
+        if snapshot["state"] == "done":
+            return snapshot["result"]
+        why = NotRun(snapshot["message"], snapshot["told"], reason=snapshot["code"])
+        raise inngest.NonRetriableError(snapshot["message"]) from why
 
     async def told(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
         """What a model is told: the result, a person's answer, or why there is none. Raises nothing for these."""
-        look = await self._settled(ctx, tool, args)
-        return look["result"] if look["state"] == "done" else look["told"]
+        snapshot = await self._wait_ended(ctx, tool, args)
+        return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
 
-    async def _settled(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> CallSnapshot:
+    async def _wait_ended(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> CallSnapshot:
         """The call's id is a step of its own: Inngest keeps it before anything is asked under it."""
         call_id = str(await ctx.step.run(f"{tool} (call)", _new_id))
         name = f"{tool} {call_id[:SHOWN]}"  # of its own, so that calls at once do not share steps
-        look = await self._look(ctx, name, (tool, args, call_id))
+        snapshot = await self._take_snapshot(ctx, name, (tool, args, call_id))
         pause = FIRST_WAIT
-        if look["state"] == "waiting":
-            await ctx.step.send_event(f"{name} (requested)", _requested_event(ctx, tool, look))
-        while look["state"] == "waiting":
-            pause = min(pause, self._look_every)
-            only = f"async.data.eventId == '{look['approval_id']}'"
+        if snapshot["state"] == "waiting":
+            await ctx.step.send_event(f"{name} (requested)", _requested_event(ctx, tool, snapshot))
+        while snapshot["state"] == "waiting":
+            pause = min(pause, self._poll_interval)
+            only = f"async.data.eventId == '{snapshot['approval_id']}'"
             await ctx.step.wait_for_event(f"{name} (wait)", event=RESOLVED, if_exp=only, timeout=pause)
-            look = await self._look(ctx, name, (tool, args, call_id))
+            snapshot = await self._take_snapshot(ctx, name, (tool, args, call_id))
             pause *= 2
-        return look
+        return snapshot
 
-    async def _look(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
+    async def _take_snapshot(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
         """Safe to retry at any time: a call that was started is never started again."""
         tool, args, call_id = asked
 
         async def look() -> dict[str, Any]:
-            return dict(await self._tools.look(tool, args, f"{ENGINE}:{ctx.run_id}", call_id))
+            return dict(await self._tools.take_snapshot(tool, args, f"{ENGINE}:{ctx.run_id}", call_id))
 
         return cast(CallSnapshot, await ctx.step.run(f"{name} (look)", look))
 
@@ -90,7 +90,7 @@ async def _new_id() -> str:
     return str(uuid4())
 
 
-def _requested_event(ctx: Any, tool: str, look: CallSnapshot) -> Any:
+def _requested_event(ctx: Any, tool: str, snapshot: CallSnapshot) -> Any:
     """For whoever shows what waits. No arguments: events are kept and shown by others."""
-    data = {"eventId": look["approval_id"], "tool": tool, "runId": ctx.run_id}
-    return inngest.Event(name=REQUESTED, id=f"{look['approval_id']}.requested", data=data)
+    data = {"eventId": snapshot["approval_id"], "tool": tool, "runId": ctx.run_id}
+    return inngest.Event(name=REQUESTED, id=f"{snapshot['approval_id']}.requested", data=data)

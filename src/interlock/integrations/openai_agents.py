@@ -42,7 +42,7 @@ def gated(
     as a tool that the provider of the model runs, is refused unless `ungated` names it.
     """
     made = GatedAgent(agent, gate, dict(effects or {}), frozenset(ungated))
-    made.look()
+    made.gate_new_tools()
     return made
 
 
@@ -60,19 +60,19 @@ class GatedAgent:
 
         Options are those of `Runner.run`.
         """
-        with self.conversation(run_id or _session_id(options)) as here:
+        with self.conversation(run_id or _session_id(options)) as conversation:
             result = await agents.Runner.run(self.agent, input, **options)
-            return await self._further(here, result, options)
+            return await self._continue(conversation, result, options)
 
     async def resume(self, pause: Pause, **options: Any) -> agents.RunResult | None:
         """Goes on as far as the decisions allow; None if there is no new one. Session and context are given again."""
-        state, asked = await self._restored(pause, options)
-        with self.conversation(pause.run_id, asked) as here:
-            if not await self._settled(here, state):
+        state, held_calls = await self._restore_state(pause, options)
+        with self.conversation(pause.run_id, held_calls) as conversation:
+            if not await self._apply_decisions(conversation, state):
                 await self.gate.pause(pause.run_id, pause.state)
                 return None
             result = await agents.Runner.run(self.agent, state, **options)
-            result = await self._further(here, result, options)
+            result = await self._continue(conversation, result, options)
         await self.gate.resumed(pause)
         return result
 
@@ -81,76 +81,80 @@ class GatedAgent:
         self, input: Any, run_id: str = "", **options: Any
     ) -> AsyncIterator[agents.RunResultStreaming]:
         """`Runner.run_streamed`: its events are read inside, and if it waits for people at the end, it is kept."""
-        with self.conversation(run_id or _session_id(options)) as here:
+        with self.conversation(run_id or _session_id(options)) as conversation:
             result = agents.Runner.run_streamed(self.agent, input, **options)  # its task has the conversation from here
         yield result
-        await self._kept(here, result)
+        await self._save_pause(conversation, result)
 
     @asynccontextmanager
     async def resume_streamed(self, pause: Pause, **options: Any) -> AsyncIterator[agents.RunResultStreaming]:
         """The same for a run that was kept."""
-        state, asked = await self._restored(pause, options)
-        with self.conversation(pause.run_id, asked) as here:
-            await self._settled(here, state)
+        state, held_calls = await self._restore_state(pause, options)
+        with self.conversation(pause.run_id, held_calls) as conversation:
+            await self._apply_decisions(conversation, state)
             result = agents.Runner.run_streamed(self.agent, state, **options)
         yield result
-        await self._kept(here, result)
+        await self._save_pause(conversation, result)
         if result.is_complete:
             await self.gate.resumed(pause)
 
     @contextmanager
-    def conversation(self, run_id: str, asked: Mapping[str, HeldCall] | None = None) -> Iterator[ConversationContext]:
+    def conversation(
+        self, run_id: str, held_calls: Mapping[str, HeldCall] | None = None
+    ) -> Iterator[ConversationContext]:
         """What `Runner` does inside belongs to this conversation."""
         if not run_id:
             raise Misconfigured("A run needs a name: pass run_id, the id of the conversation, or a session.")
-        self.look()
-        with enter_conversation(ConversationContext(run_id, asked=dict(asked or {}))) as here:
-            yield here
+        self.gate_new_tools()
+        with enter_conversation(ConversationContext(run_id, held_calls=dict(held_calls or {}))) as conversation:
+            yield conversation
 
     async def keep(self, result: agents.RunResultBase) -> Pause | None:
         """Inside `conversation`: keeps a run that waits for people, so that any process can go on with it."""
-        return await self._kept(current_conversation("keep"), result)
+        return await self._save_pause(current_conversation("keep"), result)
 
-    async def _kept(self, here: ConversationContext, result: Any) -> Pause | None:
-        with enter_conversation(here):
-            if not result.interruptions or not await self._asked(here, result):
+    async def _save_pause(self, conversation: ConversationContext, result: Any) -> Pause | None:
+        with enter_conversation(conversation):
+            if not result.interruptions or not await self._ask_held(conversation, result):
                 return None
-        kept = {"state": result.to_state().to_json(), "asked": here.asked}
-        return await self.gate.pause(here.run_id, json.dumps(kept).encode())
+        kept = {"state": result.to_state().to_json(), "asked": conversation.held_calls}
+        return await self.gate.pause(conversation.run_id, json.dumps(kept).encode())
 
     # What people decided, in the words of the SDK
 
-    async def _further(self, here: ConversationContext, result: Any, options: Mapping[str, Any]) -> Any:
+    async def _continue(self, conversation: ConversationContext, result: Any, options: Mapping[str, Any]) -> Any:
         """What is decided already goes on at once; the rest is kept."""
         while result.interruptions:
-            await self._asked(here, result)
+            await self._ask_held(conversation, result)
             state = result.to_state()
-            if not await self._settled(here, state):
-                await self._kept(here, result)
+            if not await self._apply_decisions(conversation, state):
+                await self._save_pause(conversation, result)
                 break
             result = await agents.Runner.run(self.agent, state, **options)
         return result
 
-    async def _asked(self, here: ConversationContext, result: Any) -> bool:
+    async def _ask_held(self, conversation: ConversationContext, result: Any) -> bool:
         """Asks about what the SDK held back without asking; tells whether all that it holds back is gated."""
         for item in result.interruptions:
             args = parse_arguments(item.arguments)
-            if self._key(item) in here.asked:
+            if self._key(item) in conversation.held_calls:
                 continue
             tools = await item.agent.get_all_tools(result.context_wrapper)
             named = [tool for tool in tools if getattr(tool, "qualified_name", "") == item.qualified_name]
             gateways = [tool.on_invoke_tool for tool in named if isinstance(tool.on_invoke_tool, GatedInvoker)]
             if not gateways:
                 return False
-            if not isinstance(args, dict) or not await gateways[0].asks(result.context_wrapper, args, item.call_id):
-                here.asked[self._key(item)] = HeldCall()
+            if not isinstance(args, dict) or not await gateways[0].needs_approval(
+                result.context_wrapper, args, item.call_id
+            ):
+                conversation.held_calls[self._key(item)] = HeldCall()
         return True
 
-    async def _settled(self, here: ConversationContext, state: Any) -> bool:
+    async def _apply_decisions(self, conversation: ConversationContext, state: Any) -> bool:
         """Tells the SDK what became of each call that it holds back; whether there was anything to tell."""
         news = False
         for item in state.get_interruptions():
-            known = here.asked.get(self._key(item))
+            known = conversation.held_calls.get(self._key(item))
             if known is None:
                 continue
             outcome = await self.gate.wait(known.approval_id, 0) if known.approval_id else None
@@ -164,7 +168,7 @@ class GatedAgent:
             news = True
         return news
 
-    async def _restored(self, pause: Pause, options: Mapping[str, Any]) -> tuple[Any, dict[str, HeldCall]]:
+    async def _restore_state(self, pause: Pause, options: Mapping[str, Any]) -> tuple[Any, dict[str, HeldCall]]:
         kept, given = json.loads(pause.state), options.get("context")
         again = None if given is None else lambda _: given
         state = await agents.RunState.from_json(self.agent, kept["state"], context_deserializer=again)
@@ -176,7 +180,7 @@ class GatedAgent:
 
     # Gating
 
-    def look(self) -> None:
+    def gate_new_tools(self) -> None:
         """Gates what is not gated yet: tools and agents may have been added."""
         seen: set[int] = set()
         ahead = deque([(self.agent, self.gate)])
@@ -186,7 +190,7 @@ class GatedAgent:
                 seen.add(id(agent))
                 self._gate_tools(agent, gate)
                 self._gate_servers(agent, gate)
-                ahead.extend((other, gate.agent(other.name)) for other in self._below(agent, gate))
+                ahead.extend((other, gate.agent(other.name)) for other in self._sub_agents(agent, gate))
 
     def _gate_tools(self, agent: Any, gate: Agent) -> None:
         tools = [self._tool(tool, agent, gate) for tool in agent.tools]
@@ -209,7 +213,7 @@ class GatedAgent:
 
         agent.get_mcp_tools = get_mcp_tools
 
-    def _below(self, agent: Any, gate: Agent) -> Iterator[Any]:
+    def _sub_agents(self, agent: Any, gate: Agent) -> Iterator[Any]:
         """The agents that it hands off to, and those that it has as tools."""
         for other in agent.handoffs:
             target = other if isinstance(other, agents.Agent) else _handoff_agent(other)
@@ -230,7 +234,7 @@ class GatedAgent:
 
         async def on_invoke_handoff(context: Any, text: str) -> Any:
             other = await invoke(context, text)
-            replace(self, agent=other, gate=gate.agent(other.name)).look()
+            replace(self, agent=other, gate=gate.agent(other.name)).gate_new_tools()
             return other
 
         on_invoke_handoff.gates = True  # type: ignore[attr-defined]
@@ -238,19 +242,19 @@ class GatedAgent:
 
     def _tool(self, tool: Any, agent: Any, gate: Agent) -> Any:
         if not isinstance(tool, agents.FunctionTool):
-            return self._left(tool, agent)
+            return self._check_ungated(tool, agent)
         there = tool.on_invoke_tool
         if not isinstance(there, GatedInvoker):
             mine = copy.copy(tool)  # the same tool may be another agent's too, with another gate
             mine.on_invoke_tool = gateway = GatedInvoker(gate, self._spec(tool), tool)
-            mine.needs_approval = gateway.asks
+            mine.needs_approval = gateway.needs_approval
             return mine
         if there.gate != gate:
             whose = " > ".join(there.gate.path)
             raise Misconfigured(f"{tool.name} of {agent.name} is gated as one of {whose}. Make an agent for each gate.")
         return tool
 
-    def _left(self, tool: Any, agent: Any) -> Any:
+    def _check_ungated(self, tool: Any, agent: Any) -> Any:
         if tool.name in self.ungated:
             return tool
         raise Misconfigured(
@@ -296,10 +300,10 @@ class ConversationContext:
     """
 
     run_id: str
-    within: str = ""
+    parent_call: str = ""
     path: tuple[str, ...] = ()
-    asked: dict[str, HeldCall] = field(default_factory=dict)
-    free: set[ToolCall] = field(default_factory=set)  # reads that were allowed just now
+    held_calls: dict[str, HeldCall] = field(default_factory=dict)
+    allowed_reads: set[ToolCall] = field(default_factory=set)  # reads that were allowed just now
 
 
 CURRENT_CONVERSATION: ContextVar[ConversationContext | None] = ContextVar(
@@ -308,22 +312,22 @@ CURRENT_CONVERSATION: ContextVar[ConversationContext | None] = ContextVar(
 
 
 @contextmanager
-def enter_conversation(here: ConversationContext) -> Iterator[ConversationContext]:
-    token = CURRENT_CONVERSATION.set(here)
+def enter_conversation(conversation: ConversationContext) -> Iterator[ConversationContext]:
+    token = CURRENT_CONVERSATION.set(conversation)
     try:
-        yield here
+        yield conversation
     finally:
         CURRENT_CONVERSATION.reset(token)
 
 
 def current_conversation(tool: str) -> ConversationContext:
-    here = CURRENT_CONVERSATION.get()
-    if here is None:
+    conversation = CURRENT_CONVERSATION.get()
+    if conversation is None:
         raise Misconfigured(
             f"{tool}: nobody said which conversation this is. Use run() of what gated() gave, or put "
             "`with support.conversation(run_id):` around Runner.run."
         )
-    return here
+    return conversation
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,61 +338,67 @@ class GatedInvoker:
     spec: ToolSpec
     tool: Any
 
-    async def asks(self, context: Any, args: dict[str, Any], call_id: str) -> bool:
+    async def needs_approval(self, context: Any, args: dict[str, Any], call_id: str) -> bool:
         """In the place of `needs_approval`."""
-        here = current_conversation(self.spec.name)
+        conversation = current_conversation(self.spec.name)
         try:
-            call = await self._call(here, context, args, call_id)
+            call = await self._call(conversation, context, args, call_id)
             outcome = await self.gate.lock.check(call, self.spec)
         except InvalidRequest:
             return False  # the model is told when it is invoked
         match outcome:
             case Waiting(approval_id, status) if status != "running":
-                here.asked[self._key(call_id, args)] = HeldCall(approval_id, call.call_id, here.path)
+                conversation.held_calls[self._key(call_id, args)] = HeldCall(
+                    approval_id, call.call_id, conversation.path
+                )
                 return True
             case Proceed(_, ""):
-                here.free.add(call)
+                conversation.allowed_reads.add(call)
                 return False
             case _:
                 return False
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        here, args = current_conversation(self.spec.name), parse_arguments(text)
+        conversation, args = current_conversation(self.spec.name), parse_arguments(text)
         if not isinstance(args, dict):
             return _refusal("The arguments are not a JSON object.")
         attempt = ToolAttempt(self.tool, context, self.spec.effect != "read")
         try:
-            call = await self._call(here, context, args, context.tool_call_id)
-            outcome = await self._attempted(here, call, attempt)
+            call = await self._call(conversation, context, args, context.tool_call_id)
+            outcome = await self._attempt(conversation, call, attempt)
         except Exception as error:  # noqa: BLE001  looked at there, and raised again where it is nobody's to handle
-            return await self._raised(attempt, text, error)
+            return await self._handle_error(attempt, text, error)
         calling = _recorded_arguments(outcome) if self.is_agent else None
         if calling is not None:
             path = (*call.path, self.tool._agent_instance.name)
-            return await self._called(replace(here, within=call.call_id, path=path), context, calling)
-        return self._said(outcome, call, attempt.args)
+            return await self._run_agent_tool(
+                replace(conversation, parent_call=call.call_id, path=path), context, calling
+            )
+        return self._to_model_result(outcome, call, attempt.args)
 
-    async def _attempted(self, here: ConversationContext, call: ToolCall, attempt: ToolAttempt) -> Executed | Outcome:
+    async def _attempt(
+        self, conversation: ConversationContext, call: ToolCall, attempt: ToolAttempt
+    ) -> Executed | Outcome:
         body = attempt.recall if self.is_agent else attempt.run
-        if call not in here.free:
+        if call not in conversation.allowed_reads:
             return await self.gate.attempt(call, self.spec, body)
-        here.free.remove(call)  # asked about once is enough, and counted once
-        return Executed(await body(call.value))
+        conversation.allowed_reads.remove(call)  # asked about once is enough, and counted once
+        return Executed(await body(call.parsed_args))
 
     @property
     def is_agent(self) -> bool:
         return bool(self.tool._is_agent_tool)  # the SDK has no public word for it
 
-    async def _call(self, here: ConversationContext, context: Any, args: Args, call_id: str) -> ToolCall:
+    async def _call(self, conversation: ConversationContext, context: Any, args: Args, call_id: str) -> ToolCall:
         """A model may use an id again later on, so the message that it answers is a part of the name."""
-        known = here.asked.get(self._key(call_id, args), HeldCall())
-        name = known.call_id if tuple(known.path) == here.path else ""  # others may have the same agent
-        name = name or f"{call_id}:{_user_message_digest(here.within, context.turn_input)}"
+        known = conversation.held_calls.get(self._key(call_id, args), HeldCall())
+        name = known.call_id if tuple(known.path) == conversation.path else ""  # others may have the same agent
+        name = name or f"{call_id}:{_user_message_digest(conversation.parent_call, context.turn_input)}"
         own = self.tool.needs_approval  # it can make a call ask, and never frees one
         asks = own(context, args, call_id) if callable(own) else own
         asks = await asks if inspect.isawaitable(asks) else asks
-        gate = self._gate(here.path)
-        return gate.call(self.spec.name, args, here.run_id, name, switch="on" if asks else "")
+        gate = self._gate(conversation.path)
+        return gate.call(self.spec.name, args, conversation.run_id, name, switch="on" if asks else "")
 
     def _key(self, call_id: str, args: Args) -> str:
         return call_key(self.gate.name, self.spec.name, call_id, args)
@@ -398,12 +408,12 @@ class GatedInvoker:
         name = self.gate.name
         return replace(self.gate, path=path if name == path[-1] else (*path, name)) if path else self.gate
 
-    async def _called(self, here: ConversationContext, context: Any, args: Mapping[str, Any]) -> Any:
+    async def _run_agent_tool(self, conversation: ConversationContext, context: Any, args: Mapping[str, Any]) -> Any:
         """Another agent: what it does is asked about by itself, and called again it goes on where it stood."""
-        with enter_conversation(here):
+        with enter_conversation(conversation):
             return await self.tool.on_invoke_tool(context, json.dumps(args))
 
-    async def _raised(self, attempt: ToolAttempt, text: str, error: Exception) -> Any:
+    async def _handle_error(self, attempt: ToolAttempt, text: str, error: Exception) -> Any:
         """What the tool raised goes the SDK's own way, to its `failure_error_function`; what the gate did goes up."""
         if isinstance(error, EffectUnknown):
             return to_text(to_model_message(Finished("unknown"), self.spec.name))
@@ -419,23 +429,23 @@ class GatedInvoker:
         handler._invoke_tool_impl = again
         return await handler(attempt.context, text)
 
-    def _said(self, outcome: Executed | Outcome, call: ToolCall, args: Args | None) -> Any:
+    def _to_model_result(self, outcome: Executed | Outcome, call: ToolCall, args: Args | None) -> Any:
         """What the model is told; after an edit also that other arguments were run than it wrote."""
         match outcome:
             case Executed(result):
                 edited = args is not None and canonical_args(args) != call.args
                 words = f"{EDITED}." if self.spec.secret else f"{EDITED}: {json.dumps(args)}"
-                return self._noted(result, words) if edited else result
+                return self._with_note(result, words) if edited else result
             case Finished("succeeded", result, args_sha256=ran):
                 edited = bool(ran) and not self.spec.secret and ran != digest(call.args)
-                return self._noted(result, f"{EDITED}.") if edited else result
+                return self._with_note(result, f"{EDITED}.") if edited else result
             case Waiting(approval_id):
                 said = f"{call.tool} was not run: a person has to decide first ({approval_id}). Do not call it again."
                 return _refusal(said, "pending")
             case _:
                 return to_text(to_model_message(outcome, call.tool))
 
-    def _noted(self, result: Any, note: str) -> Any:
+    def _with_note(self, result: Any, note: str) -> Any:
         if self.tool.output_json_schema is not None:
             return result  # only what fits the schema can be said
         parts = result if isinstance(result, list) else [result]

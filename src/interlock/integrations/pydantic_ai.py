@@ -160,7 +160,7 @@ class _ToolsetCall:
     """One call: `written` is what people see, and `args` are what the tool gets if they leave it so."""
 
     name: str
-    written: Args
+    model_args: Args
     args: dict[str, Any]
     ctx: RunContext[Any]
     tool: ToolsetTool[Any]
@@ -175,7 +175,7 @@ class _ToolsetCall:
         if not conversation:
             raise UserError("A gated agent needs the id of its conversation: agent.run(…, conversation_id=…).")
         switch = "" if (self.tool.tool_def.metadata or {}).get(METADATA_KEY) == "gated" else "on"
-        return self.gate.agent.call(self.name, self.written, conversation, self.call_id(), switch=switch)
+        return self.gate.agent.call(self.name, self.model_args, conversation, self.call_id(), switch=switch)
 
     def call_id(self) -> str:
         """The framework's, which stays when a run goes on; with more, since models repeat ids such as call_1."""
@@ -190,7 +190,7 @@ class _ToolsetCall:
     async def run(self, call: ToolCall, spec: ToolSpec, approved: Args) -> Any:
         if canonical_args(approved) == call.args:
             return await self.body(self.args)
-        result = await self.body(await self.edited(approved))
+        result = await self.body(await self.validate_edit(approved))
         note = (
             f"A reviewer changed the arguments of this call. {self.name} ran with: {_edit_text(call, spec, approved)}"
         )
@@ -199,7 +199,7 @@ class _ToolsetCall:
         before = [result.content] if isinstance(result.content, str) else [*(result.content or [])]
         return replace(result, content=[*before, note])
 
-    async def edited(self, approved: Args) -> dict[str, Any]:
+    async def validate_edit(self, approved: Args) -> dict[str, Any]:
         """The arguments as a reviewer left them. They fit the schema; a tool's own checks can know more."""
         try:
             args = _validated(to_json(approved).decode(), self.ctx, self.tool)
@@ -240,12 +240,12 @@ def _make_call(
             read = _validated(given, ctx, tool)
             if read == tool_args or read != _validated(given, ctx, tool):  # or a default that is never the same
                 return _ToolsetCall(
-                    name=name, written=found[1].args_as_dict(), args=read, ctx=ctx, tool=tool, gate=gate
+                    name=name, model_args=found[1].args_as_dict(), args=read, ctx=ctx, tool=tool, gate=gate
                 )
         except (ValidationError, ModelRetry):
             pass  # a hook made them fit
     return _ToolsetCall(
-        name=name, written=cast(Args, to_jsonable_python(tool_args)), args=tool_args, ctx=ctx, tool=tool, gate=gate
+        name=name, model_args=cast(Args, to_jsonable_python(tool_args)), args=tool_args, ctx=ctx, tool=tool, gate=gate
     )
 
 
@@ -287,8 +287,8 @@ def _edit_text(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
     """To the model: where something is secret, the names of what was changed will do."""
     if not spec.secret:
         return json.dumps(approved, ensure_ascii=False)
-    names = sorted({*approved, *call.value})
-    return "other values of " + ", ".join(name for name in names if approved.get(name) != call.value.get(name))
+    names = sorted({*approved, *call.parsed_args})
+    return "other values of " + ", ".join(name for name in names if approved.get(name) != call.parsed_args.get(name))
 
 
 def _result(outcome: Executed | Outcome, tool: str) -> Any:

@@ -74,7 +74,7 @@ class Tools:
         workflow_id = activity.info().workflow_id
         if not workflow_id:
             raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
-        return await self._tools.look(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
+        return await self._tools.take_snapshot(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
 
     @activity.defn(name=WITHDRAW_ACTIVITY)
     async def withdraw(self, approval_id: str) -> None:
@@ -98,7 +98,7 @@ class Calls:
         if look_every < timedelta(seconds=1):
             raise ApplicationError("look_every is a second at least.", non_retryable=True)
         self._timeout = timeout
-        self._look_every = look_every
+        self._poll_interval = look_every
         self._count = 0
         self._woken: set[str] = set()
         workflow.set_signal_handler(WAKE_SIGNAL, self._wake)
@@ -108,31 +108,31 @@ class Calls:
 
         Its type is refused, answered, failed or unknown; its first detail is what a model would be told.
         """
-        look = await self._settled(tool, args, call_id)
-        if look["state"] == "done":
-            return look["result"]
-        raise ApplicationError(look["message"], look["told"], type=look["code"], non_retryable=True)
+        snapshot = await self._wait_ended(tool, args, call_id)
+        if snapshot["state"] == "done":
+            return snapshot["result"]
+        raise ApplicationError(snapshot["message"], snapshot["told"], type=snapshot["code"], non_retryable=True)
 
     async def told(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
         """What a model is told: the result, a person's answer, or why there is none. Raises nothing for these."""
-        look = await self._settled(tool, args, call_id)
-        return look["result"] if look["state"] == "done" else look["told"]
+        snapshot = await self._wait_ended(tool, args, call_id)
+        return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
 
-    async def _settled(self, tool: str, args: Mapping[str, Any], call_id: str) -> CallSnapshot:
+    async def _wait_ended(self, tool: str, args: Mapping[str, Any], call_id: str) -> CallSnapshot:
         """Signals that come while a look is under way are kept, and make the next one."""
-        asked = CallRequest(tool, self._named(call_id), dict(args))
+        request = CallRequest(tool, self._make_call_id(call_id), dict(args))
         pause = FIRST_WAIT
         while True:
-            look: CallSnapshot = await workflow.execute_activity(
-                LOOK_ACTIVITY, asked, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
+            snapshot: CallSnapshot = await workflow.execute_activity(
+                LOOK_ACTIVITY, request, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
             )
-            if look["state"] != "waiting":
-                return look
-            pause = min(pause, self._look_every)
-            await self._signal(look["approval_id"], pause)
+            if snapshot["state"] != "waiting":
+                return snapshot
+            pause = min(pause, self._poll_interval)
+            await self._wait_for_signal(snapshot["approval_id"], pause)
             pause *= 2
 
-    async def _signal(self, approval_id: str, pause: timedelta) -> None:
+    async def _wait_for_signal(self, approval_id: str, pause: timedelta) -> None:
         try:
             await workflow.wait_condition(lambda: approval_id in self._woken, timeout=pause)
         except asyncio.TimeoutError:  # noqa: UP041  what Temporal raises, on every Python
@@ -142,7 +142,7 @@ class Calls:
             raise
         self._woken.discard(approval_id)
 
-    def _named(self, call_id: str) -> str:
+    def _make_call_id(self, call_id: str) -> str:
         """The run is part of it, as it was before any reset: to reset a workflow runs nothing a second time."""
         self._count += 1
         return call_id or f"{workflow.info().original_execution_run_id}:{self._count}"

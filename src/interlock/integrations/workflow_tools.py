@@ -50,7 +50,7 @@ class WorkflowTools:
         self._functions[function.spec.name] = function
         return function
 
-    async def look(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> CallSnapshot:
+    async def take_snapshot(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> CallSnapshot:
         """Raises what may pass: a store or a server that is down, and what a read raised."""
         attempt = _WorkflowAttempt(self._agent, self._function(tool))
         try:

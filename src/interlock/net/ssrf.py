@@ -52,7 +52,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
-        asked = httpcore2.Request(
+        core_request = httpcore2.Request(
             request.method,
             httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
             headers=request.headers.raw,
@@ -60,9 +60,12 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
             extensions={"timeout": request.extensions.get("timeout", {})},  # no other: one could change TLS's name
         )
         with _map_errors(request):
-            answer = await self._pool.handle_async_request(asked)
+            core_response = await self._pool.handle_async_request(core_request)
         return httpx2.Response(
-            answer.status, headers=answer.headers, stream=_ResponseStream(answer, request), request=request
+            core_response.status,
+            headers=core_response.headers,
+            stream=_ResponseStream(core_response, request),
+            request=request,
         )
 
     async def aclose(self) -> None:
@@ -86,13 +89,13 @@ class _CheckedBackend(AsyncNetworkBackend):
         name = host.lower().removesuffix(".")
         check_host(name, port, self._egress)
         addresses = await self._addresses(name, port)
-        trouble: Exception = HostNotFound(f"{name} has no address.")
+        last_error: Exception = HostNotFound(f"{name} has no address.")
         for address in addresses[:MAX_ADDRESSES]:
             try:
                 return await self._dial.connect_tcp(str(address), port, timeout, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                trouble = error
-        raise trouble
+                last_error = error
+        raise last_error
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None

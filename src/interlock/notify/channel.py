@@ -34,9 +34,9 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 class DeliveryDelayed(DeliveryFailed):
     """It could not be said now: the other side is away, slow or asks for patience, for `after` seconds."""
 
-    def __init__(self, message: str, after: float = 0) -> None:
+    def __init__(self, message: str, retry_after: float = 0) -> None:
         super().__init__(message)
-        self.after = after
+        self.retry_after = retry_after
 
 
 class DeliveryUnknown(DeliveryDelayed):
@@ -84,7 +84,7 @@ class InboundRequest(NamedTuple):
 class InboundResponse(NamedTuple):
     status: int
     body: bytes = b""
-    kind: str = "application/json"
+    content_type: str = "application/json"
 
 
 class InboundPort(Protocol):
@@ -99,19 +99,19 @@ class InboundPort(Protocol):
     async def delivery(self, thread: str) -> Delivery:
         """The one that a message's `thread` names. Raises NotFound."""
 
-    async def person(self, workspace: str, outside: str, email: str = "") -> Reviewer | None:
+    async def find_reviewer(self, workspace: str, external_id: str, email: str = "") -> Reviewer | None:
         """Who this is: bound to an account before, or by an address that the other side has proven; else None."""
 
     async def member(self, workspace: str, name: str) -> Reviewer | None:
         """An account by its name, for channels whose other side is one person by configuration."""
 
-    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
+    async def get_approval_view(self, workspace: str, approval_id: str) -> ApprovalView:
         """The approval as it is now. Raises NotFound."""
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
         """Raises what the person has to be told."""
 
-    async def once(
+    async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
     ) -> InboundResponse:
         """Does the work once for each key; whoever comes again gets the first reply.
@@ -119,7 +119,7 @@ class InboundPort(Protocol):
         Raises Conflict if the key was used with another digest.
         """
 
-    async def binding_link(self, workspace: str, outside: str) -> str:
+    async def make_identity_link(self, workspace: str, external_id: str) -> str:
         """Where somebody who is signed in says that this is them; for a quarter of an hour, and for them alone."""
 
     def now(self) -> int: ...
@@ -129,7 +129,7 @@ class InboundPort(Protocol):
 class InboundChannel(Protocol):
     """A channel that people answer through."""
 
-    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
+    async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         """Proves that the request is the other side's, and does what it says. Raises nothing."""
 
 
@@ -137,7 +137,7 @@ class InboundChannel(Protocol):
 class ListeningChannel(Protocol):
     """A channel that keeps a connection of its own to the other side."""
 
-    async def listen(self, reception: InboundPort, stop: asyncio.Event) -> None:
+    async def listen(self, inbound: InboundPort, stop: asyncio.Event) -> None:
         """Until it is told to stop; connects again by itself."""
 
 
@@ -145,7 +145,7 @@ class ListeningChannel(Protocol):
 class SelfDescribingChannel(Protocol):
     """A channel that is another one with other settings: it says itself what it is, in place of its module."""
 
-    means: ChannelCapabilities
+    capabilities: ChannelCapabilities
 
 
 @runtime_checkable
@@ -164,7 +164,7 @@ class ChannelModule(Protocol):
     SETTINGS: tuple[str, ...]
     MEANS: ChannelCapabilities
 
-    def connect(self, kit: ChannelContext) -> Channel:
+    def connect(self, context: ChannelContext) -> Channel:
         """Raises Misconfigured for settings that cannot be right; opens no connection yet."""
 
 
@@ -184,33 +184,33 @@ def load_channel_module(kind: str) -> ChannelModule:
         ) from None
 
 
-def open_channel(name: str, kind: str, kit: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
+def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
     """A channel of the configuration. Raises Misconfigured, which names the channel."""
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
             raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
         module = load_channel_module(kind)
         known = {*module.SETTINGS, *COMMON_SETTINGS}
-        for setting in kit.settings:
+        for setting in context.settings:
             if setting not in known:
                 near = get_close_matches(setting, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
                 raise Misconfigured(f'there is no setting "{setting}" for {kind}; {hint}')
-        channel = module.connect(kit)
-        means = channel.means if isinstance(channel, SelfDescribingChannel) else module.MEANS
-        return channel, override_capabilities(means, kit.settings)
+        channel = module.connect(context)
+        capabilities = channel.capabilities if isinstance(channel, SelfDescribingChannel) else module.MEANS
+        return channel, override_capabilities(capabilities, context.settings)
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
-def override_capabilities(means: ChannelCapabilities, settings: Mapping[str, object]) -> ChannelCapabilities:
-    priorities = settings.get("priorities", sorted(means.priorities))
-    most = settings.get("per_minute", means.most)
+def override_capabilities(capabilities: ChannelCapabilities, settings: Mapping[str, object]) -> ChannelCapabilities:
+    priorities = settings.get("priorities", sorted(capabilities.priorities))
+    rate_per_minute = settings.get("per_minute", capabilities.rate_per_minute)
     if not isinstance(priorities, list | tuple) or not all(each in PRIORITIES for each in priorities):
         raise Misconfigured(f"priorities is a list of {', '.join(PRIORITIES)}")
-    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= 1_000:
+    if not isinstance(rate_per_minute, int) or isinstance(rate_per_minute, bool) or not 1 <= rate_per_minute <= 1_000:
         raise Misconfigured("per_minute is a number from 1 to 1000: messages a minute for one person or place")
-    return replace(means, priorities=frozenset(priorities), most=most)
+    return replace(capabilities, priorities=frozenset(priorities), rate_per_minute=rate_per_minute)
 
 
 def text_setting(settings: Mapping[str, object], key: str, default: str | None = None) -> str:

@@ -36,8 +36,8 @@ ComposeMessage = Callable[[Delivery], Awaitable[Notification]]
 
 
 class DispatchLog(Protocol):
-    def tell(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
-    def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
+    def write(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
+    def write_exception(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class DispatchContext:
     runner: str
     compose: ComposeMessage
     log: DispatchLog
-    point: FaultPoint = lambda _: None
+    fault_point: FaultPoint = lambda _: None
     is_dead: IsRunnerDead = lambda _: False
 
 
@@ -60,84 +60,84 @@ class ChannelQueue:
     """
 
     def __init__(
-        self, workspace: str, name: str, channel: Channel, means: ChannelCapabilities, office: DispatchContext
+        self, workspace: str, name: str, channel: Channel, capabilities: ChannelCapabilities, context: DispatchContext
     ) -> None:
         self.workspace = workspace
         self.name = name
-        self.woken = asyncio.Event()
+        self.wake_event = asyncio.Event()
         self._channel = channel
-        self._means = means
-        self._office = office
-        self._store = office.store
-        self._clock = office.clock
+        self._capabilities = capabilities
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
         self._stop = asyncio.Event()
         self._failures = 0
-        self._closed_until = 0
-        self._is_stuck = False  # nothing could be claimed: the channel is off, or the database is away
+        self._backoff_until = 0
+        self._is_blocked = False  # nothing could be claimed: the channel is off, or the database is away
 
     async def run(self, stop: asyncio.Event) -> None:
         self._stop = stop
         while not stop.is_set():
-            self.woken.clear()
+            self.wake_event.clear()
             try:
                 await self.sweep()
             except Exception as error:  # noqa: BLE001  a fault of ours in one lane must not end the others
-                self._office.log.failed("lane_failed", error, workspace=self.workspace, channel=self.name)
-                self._is_stuck = True
+                self._context.log.write_exception("lane_failed", error, workspace=self.workspace, channel=self.name)
+                self._is_blocked = True
             await self._pause(stop)
 
     async def sweep(self) -> int:
         """Does what is due; whoever is through makes room for the next. Gives how many were handed over."""
         waiting: deque[Delivery] = deque()
-        flying: set[asyncio.Task[int]] = set()
-        done = 0
+        in_flight: set[asyncio.Task[int]] = set()
+        sent_count = 0
         try:
             while True:
-                if not waiting and len(flying) < MAX_CONCURRENT:
+                if not waiting and len(in_flight) < MAX_CONCURRENT:
                     waiting.extend(await self._claim())
-                while waiting and self._may_go and len(flying) < MAX_CONCURRENT:
-                    flying.add(asyncio.create_task(self._turn(waiting.popleft())))
-                if not flying:
+                while waiting and self._can_send and len(in_flight) < MAX_CONCURRENT:
+                    in_flight.add(asyncio.create_task(self._process(waiting.popleft())))
+                if not in_flight:
                     break
-                landed, flying = await asyncio.wait(flying, return_when=asyncio.FIRST_COMPLETED)
-                done += sum(task.result() for task in landed)
+                completed, in_flight = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+                sent_count += sum(task.result() for task in completed)
         finally:
-            for task in flying:
+            for task in in_flight:
                 task.cancel()
-            await asyncio.gather(*flying, *map(self._give_back, waiting), return_exceptions=True)
-        return done
+            await asyncio.gather(*in_flight, *map(self._release, waiting), return_exceptions=True)
+        return sent_count
 
     @property
     def _key(self) -> tuple[str, str]:
         return self.workspace, self.name
 
     @property
-    def _may_go(self) -> bool:
-        return self._clock() >= self._closed_until and not self._stop.is_set()
+    def _can_send(self) -> bool:
+        return self._clock() >= self._backoff_until and not self._stop.is_set()
 
     async def _claim(self) -> Sequence[Delivery]:
         """A few only, while it is not known whether the channel is back."""
-        self._is_stuck = False
-        if not self._may_go:
+        self._is_blocked = False
+        if not self._can_send:
             return ()
         try:
-            self._is_stuck = any(each[:2] == self._key for each in await self._store.switches())
-            if self._is_stuck:
+            self._is_blocked = any(each[:2] == self._key for each in await self._store.disabled_channels())
+            if self._is_blocked:
                 return ()
             limit = MAX_CONCURRENT if self._failures else CLAIM_BATCH
-            taken = await self._store.claim(*self._key, self._office.runner, limit, self._means.most)
+            taken = await self._store.lease(*self._key, self._context.runner, limit, self._capabilities.rate_per_minute)
         except Error:  # the database is away; what is due stays due
-            self._is_stuck = True
+            self._is_blocked = True
             return ()
-        self._office.point("after claim")
+        self._context.fault_point("after claim")
         return taken
 
     # One message
 
-    async def _turn(self, delivery: Delivery) -> int:
+    async def _process(self, delivery: Delivery) -> int:
         """Whose lease is about to end may be in other hands before it is sent."""
         if self._clock() + SEND_TIMEOUT * 1000 > (delivery.due_at or 0):
-            await self._give_back(delivery)
+            await self._release(delivery)
             return 0
         return await self._try(delivery)
 
@@ -145,118 +145,122 @@ class ChannelQueue:
         """Everything that can go wrong ends in a record; only the record itself may fail, and the lease ends then."""
         try:
             async with asyncio.timeout(SEND_TIMEOUT):
-                ref = await self._tell(delivery)
+                ref = await self._send(delivery)
         except DeliveryDelayed as error:
-            self._leave_alone(error.after)
-            await self._failed(
-                delivery, error.message, round(error.after * 1000), is_unsure=isinstance(error, DeliveryUnknown)
+            self._back_off(error.retry_after)
+            await self._record_failure(
+                delivery, error.message, round(error.retry_after * 1000), is_unsure=isinstance(error, DeliveryUnknown)
             )
         except TimeoutError:
-            self._leave_alone(0)
-            await self._failed(delivery, f"There was no answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
+            self._back_off(0)
+            await self._record_failure(delivery, f"There was no answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
         except StoreUnavailable:
-            await self._failed(delivery, "The database did not answer.")
+            await self._record_failure(delivery, "The database did not answer.")
         except ChannelGone as error:
             await self._switch_off(error.message)
-            await self._parked(delivery, error.message)
+            await self._record_dead(delivery, error.message)
         except (DeliveryRejected, NotFound, DeliveryFailed) as error:
-            await self._parked(delivery, error.message)
+            await self._record_dead(delivery, error.message)
         except Exception as error:  # noqa: BLE001  one message must not end the lane
-            self._office.log.failed("delivery_failed", error)
-            await self._surprised(delivery, type(error).__name__)
+            self._context.log.write_exception("delivery_failed", error)
+            await self._record_unexpected_error(delivery, type(error).__name__)
         else:
-            return await self._told(delivery, ref)
+            return await self._record_result(delivery, ref)
         return 0
 
-    async def _tell(self, delivery: Delivery) -> str | None:
+    async def _send(self, delivery: Delivery) -> str | None:
         """None if it was decided before anybody was asked, or if what should wake somebody does not stand."""
-        message = await self._office.compose(delivery)
-        if message.purpose == "ended" and not delivery.is_perhaps_known:
+        message = await self._context.compose(delivery)
+        if message.purpose == "ended" and not delivery.is_possibly_sent:
             return None
-        if message.purpose == "woken" and not _is_final(message.topic, self._clock()):
+        if message.purpose == "woken" and not _is_final(message.approval_view, self._clock()):
             return None
-        self._office.point("before send")
-        if delivery.said:
+        self._context.fault_point("before send")
+        if delivery.sent_state:
             ref = await self._channel.update(message, delivery.ref)
         else:
             ref = await self._channel.send(message)
-        self._office.point("after send")
+        self._context.fault_point("after send")
         return ref
 
     # What became of it
 
-    async def _told(self, done: Delivery, ref: str | None) -> int:
-        if ref is None and done.reason == "woken":
-            await self._record(done, deliveries.postpone_wakeup)
+    async def _record_result(self, claimed: Delivery, ref: str | None) -> int:
+        if ref is None and claimed.reason == "woken":
+            await self._record(claimed, deliveries.postpone_wakeup)
             return 0
         if ref is None:
-            await self._record(done, lambda stored, _: deliveries.drop_obsolete(stored))
+            await self._record(claimed, lambda stored, _: deliveries.drop_obsolete(stored))
             return 0
         self._failures = 0
-        return int(await self._sent(done, ref))
+        return int(await self._record_sent(claimed, ref))
 
-    async def _sent(self, done: Delivery, ref: str) -> bool:
-        finished = await self._record(done, lambda stored, now: deliveries.mark_sent(stored, done, ref, now))
-        self._office.point("after record")
+    async def _record_sent(self, claimed: Delivery, ref: str) -> bool:
+        finished = await self._record(claimed, lambda stored, now: deliveries.mark_sent(stored, claimed, ref, now))
+        self._context.fault_point("after record")
         return finished is not None
 
-    async def _failed(self, done: Delivery, error: str, after: int = 0, *, is_unsure: bool = False) -> None:
+    async def _record_failure(
+        self, claimed: Delivery, error: str, retry_after: int = 0, *, is_unsure: bool = False
+    ) -> None:
         jitter = random.uniform(0.5, 1.0)  # noqa: S311  many that failed together are not to come back together
-        self._office.log.tell(
-            "warning", "delivery_failed", workspace=self.workspace, channel=self.name, delivery=done.id, note=error
+        self._context.log.write(
+            "warning", "delivery_failed", workspace=self.workspace, channel=self.name, delivery=claimed.id, note=error
         )
-        waits = self._means.waits
+        retry_delays = self._capabilities.retry_delays
 
         def step(stored: Delivery, now: int) -> Delivery:
             tried = deliveries.release_unconfirmed(stored, now) if is_unsure else stored
-            return deliveries.mark_failed(tried, error, now, after=after, jitter=jitter, waits=waits)
+            return deliveries.mark_failed(
+                tried, error, now, retry_after=retry_after, jitter=jitter, retry_delays=retry_delays
+            )
 
-        await self._record(done, step)
+        await self._record(claimed, step)
 
-    async def _parked(self, done: Delivery, error: str) -> None:
-        self._office.log.tell(
-            "error", "delivery_parked", workspace=self.workspace, channel=self.name, delivery=done.id, note=error
+    async def _record_dead(self, claimed: Delivery, error: str) -> None:
+        self._context.log.write(
+            "error", "delivery_parked", workspace=self.workspace, channel=self.name, delivery=claimed.id, note=error
         )
-        await self._record(done, lambda stored, _: deliveries.mark_dead(stored, error))
+        await self._record(claimed, lambda stored, _: deliveries.mark_dead(stored, error))
 
-    async def _surprised(self, done: Delivery, name: str) -> None:
+    async def _record_unexpected_error(self, claimed: Delivery, name: str) -> None:
         error = f"It failed in a way that is not foreseen ({name}); the log says more."
-        if done.attempts + 1 >= MAX_UNEXPECTED_ERRORS:
-            await self._parked(done, error)
+        if claimed.attempts + 1 >= MAX_UNEXPECTED_ERRORS:
+            await self._record_dead(claimed, error)
         else:
-            await self._failed(done, error)
+            await self._record_failure(claimed, error)
 
-    async def _give_back(self, delivery: Delivery) -> None:
+    async def _release(self, delivery: Delivery) -> None:
         with suppress(Error):  # else the lease ends
             await self._store.finish(delivery, deliveries.release)
 
     async def _switch_off(self, why: str) -> None:
         with suppress(Error):  # the next message is told the same
-            await self._store.switch_off(*self._key, why)
+            await self._store.disable_channel(*self._key, why)
 
-    async def _record(self, done: Delivery, step: DeliveryStep) -> Delivery | None:
+    async def _record(self, claimed: Delivery, step: DeliveryStep) -> Delivery | None:
         """A database that is back within the lease hears of it: what was sent is then not sent again."""
         for _ in range(MAX_RECORD_TRIES):
             try:
-                return await self._store.finish(done, step)
+                return await self._store.finish(claimed, step)
             except (StoreUnavailable, Stale):
-                if self._clock() >= (done.due_at or 0):
+                if self._clock() >= (claimed.due_at or 0):
                     break
                 await asyncio.sleep(RECORD_RETRY_SECONDS)
-        self._office.log.tell(
-            "error", "delivery_not_recorded", workspace=self.workspace, channel=self.name, delivery=done.id
+        self._context.log.write(
+            "error", "delivery_not_recorded", workspace=self.workspace, channel=self.name, delivery=claimed.id
         )
         return None
 
     # Waiting
 
-    def _leave_alone(self, seconds: float) -> None:
+    def _back_off(self, seconds: float) -> None:
         """What fails together is one failure."""
         now = self._clock()
-        if now >= self._closed_until or not self._failures:
+        if now >= self._backoff_until or not self._failures:
             self._failures += 1
         pause = min(1000 * 2 ** min(self._failures - 1, 5), MAX_BACKOFF)
-        self._closed_until = max(self._closed_until, now + max(pause, round(seconds * 1000)))
+        self._backoff_until = max(self._backoff_until, now + max(pause, round(seconds * 1000)))
 
     async def _pause(self, stop: asyncio.Event) -> None:
         """Until something is due; `woken` says that there is something new."""
@@ -264,17 +268,19 @@ class ChannelQueue:
         with suppress(Error):
             due = await self._store.next_due(*self._key)
         now = self._clock()
-        wait = POLL_SECONDS if due is None or self._is_stuck else min(POLL_SECONDS, max(0.01, (due - now) / 1000))
-        if now < self._closed_until:
-            wait = min(POLL_SECONDS, max(0.01, (self._closed_until - now) / 1000))
+        wait = POLL_SECONDS if due is None or self._is_blocked else min(POLL_SECONDS, max(0.01, (due - now) / 1000))
+        if now < self._backoff_until:
+            wait = min(POLL_SECONDS, max(0.01, (self._backoff_until - now) / 1000))
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
-                await wait_or_stop(stop, self.woken.wait())
+                await wait_or_stop(stop, self.wake_event.wait())
 
 
-def _is_final(topic: ApprovalView | None, now: int) -> bool:
+def _is_final(approval_view: ApprovalView | None, now: int) -> bool:
     """Whether it is decided, and nobody can take it back any more."""
-    return topic is None or (not topic.is_open and deliveries.decision_final_at(topic.approval, now) <= now)
+    return approval_view is None or (
+        not approval_view.is_open and deliveries.decision_final_at(approval_view.approval, now) <= now
+    )
 
 
 async def wait_or_stop(stop: asyncio.Event, until: Coroutine[Any, Any, object]) -> None:

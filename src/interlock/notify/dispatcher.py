@@ -41,71 +41,77 @@ class Dispatcher:
     """`own` is by workspace, of those that have channels; `people` are those of one; `watch` waits for the ledger."""
 
     def __init__(
-        self, office: DispatchContext, own: Mapping[str, WorkspaceChannels], people: ReadContacts, watch: OpenWatch
+        self,
+        context: DispatchContext,
+        channels_by_workspace: Mapping[str, WorkspaceChannels],
+        read_contacts: ReadContacts,
+        watch: OpenWatch,
     ) -> None:
-        self._office = office
-        self._store = office.store
-        self._own = own
-        self._people = people
+        self._context = context
+        self._store = context.store
+        self._channels_by_workspace = channels_by_workspace
+        self._read_contacts = read_contacts
         self._watch = watch
-        self._looked: int | None = None
-        self.lanes = {
-            (workspace, name): ChannelQueue(workspace, name, channel, each.routes.means[name], office)
-            for workspace, each in own.items()
+        self._recovered_at: int | None = None
+        self.queues = {
+            (workspace, name): ChannelQueue(workspace, name, channel, each.routes.capabilities[name], context)
+            for workspace, each in channels_by_workspace.items()
             for name, channel in each.channels.items()
         }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Without channels there is nobody to tell, and the ledger is left alone."""
-        if not self.lanes:
+        if not self.queues:
             await stop.wait()
             return
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(stop))
-            for lane in self.lanes.values():
-                tasks.create_task(lane.run(stop))
+            for queue in self.queues.values():
+                tasks.create_task(queue.run(stop))
 
     async def sweep(self) -> int:
         """Does everything that is due now; gives how many messages were handed over."""
         await self.route()
-        return sum(await asyncio.gather(*(lane.sweep() for lane in self.lanes.values())))
+        return sum(await asyncio.gather(*(queue.sweep() for queue in self.queues.values())))
 
     async def route(self) -> None:
         """Works out what is to be told of all that has happened."""
-        for behind in await self._store.behind(self._own):
-            if behind.mark < 0:
-                await self._store.begin(behind)
-        for behind in await self._store.behind(self._own):
+        for backlog in await self._store.find_backlog(self._channels_by_workspace):
+            if backlog.mark < 0:
+                await self._store.start_routing(backlog)
+        for backlog in await self._store.find_backlog(self._channels_by_workspace):
             try:
-                await self._route(behind)
+                await self._route(backlog)
             except Error as error:  # it is tried again; others need not wait for it
-                self._office.log.tell("warning", "not_routed", workspace=behind.workspace, note=error.message)
+                self._context.log.write("warning", "not_routed", workspace=backlog.workspace, note=error.message)
 
     async def release(self) -> None:
         """Looks now and then whether somebody died with messages in their hands: they need not wait for the lease.
 
         What is queued for a channel that its workspace does not have is parked.
         """
-        now = self._office.clock()
-        if self._looked is None or not 0 <= now - self._looked < RECOVERY_INTERVAL:
-            if await self._store.release(self._office.is_dead):
+        now = self._context.clock()
+        if self._recovered_at is None or not 0 <= now - self._recovered_at < RECOVERY_INTERVAL:
+            if await self._store.release_dead_runners(self._context.is_dead):
                 self._wake()
-            await self._store.park_stranded(self.lanes.keys(), now - STRANDED_AFTER, _stranded_message)
-            self._looked = now
+            await self._store.dead_letter_stranded(self.queues.keys(), now - STRANDED_AFTER, _stranded_message)
+            self._recovered_at = now
 
-    async def _route(self, behind: RoutingBacklog) -> None:
-        plan = DeliveryPlanner(
-            self._own[behind.workspace].routes, await self._people(behind.workspace), self._office.log
+    async def _route(self, backlog: RoutingBacklog) -> None:
+        planner = DeliveryPlanner(
+            self._channels_by_workspace[backlog.workspace].routes,
+            await self._read_contacts(backlog.workspace),
+            self._context.log,
         )
-        left: RoutingBacklog | None = behind
+        left: RoutingBacklog | None = backlog
         while left is not None:
-            left = await self._store.route(left, plan)
-            if plan.found:
+            left = await self._store.route(left, planner)
+            if planner.has_planned:
                 self._wake()
 
     def _wake(self) -> None:
-        for lane in self.lanes.values():
-            lane.woken.set()
+        for queue in self.queues.values():
+            queue.wake_event.set()
 
     async def _follow(self, stop: asyncio.Event) -> None:
         async with self._watch() as watch:
@@ -113,7 +119,7 @@ class Dispatcher:
                 with suppress(Error):  # a database in trouble is tried again; what is not told yet stays in the ledger
                     await self.route()
                     await self.release()
-                await wait_or_stop(stop, watch.changed(POLL_SECONDS))
+                await wait_or_stop(stop, watch.wait(POLL_SECONDS))
                 await wait_or_stop(stop, asyncio.sleep(ROUTE_INTERVAL))
 
 
@@ -131,26 +137,26 @@ class DeliveryPlanner:
     routes: Routes
     people: Sequence[Contact]
     log: DispatchLog
-    found: bool = False
+    has_planned: bool = False
 
-    def wakes(self, run_id: str) -> bool:
+    def wakes_workflow(self, run_id: str) -> bool:
         return bool(wakeup_targets(run_id, self.routes))
 
     def prepare(self, approval: Approval) -> object:
-        return self._tried(approval, lambda: delivery_targets(approval, self.routes, self.people), None)
+        return self._run_guarded(approval, lambda: delivery_targets(approval, self.routes, self.people), None)
 
     def __call__(self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object) -> Sequence[Delivery]:
-        ways = cast("Mapping[DeliveryTarget, int] | None", prepared)
+        targets = cast("Mapping[DeliveryTarget, int] | None", prepared)
         nothing: Sequence[Delivery] = ()
-        planned = self._tried(
-            approval, lambda: list(plan_deliveries(approval, known, self.routes, self.people, now, ways)), nothing
+        planned = self._run_guarded(
+            approval, lambda: list(plan_deliveries(approval, known, self.routes, self.people, now, targets)), nothing
         )
-        self.found = self.found or bool(planned)
+        self.has_planned = self.has_planned or bool(planned)
         return planned
 
-    def _tried(self, approval: Approval, work: Callable[[], T], otherwise: T) -> T:
+    def _run_guarded(self, approval: Approval, work: Callable[[], T], otherwise: T) -> T:
         try:
             return work()
         except Exception as error:  # noqa: BLE001
-            self.log.failed("not_routed", error, approval_id=approval.id)
+            self.log.write_exception("not_routed", error, approval_id=approval.id)
             return otherwise

@@ -27,13 +27,13 @@ RETRYABLE_STATUSES = frozenset({408, 425, 429})
 class HttpPoster:
     """For one channel; `service` is what people call the other side."""
 
-    def __init__(self, kit: ChannelContext, service: str, url: str) -> None:
-        private = kit.settings.get("allow_private", False)
+    def __init__(self, context: ChannelContext, service: str, url: str) -> None:
+        private = context.settings.get("allow_private", False)
         if not isinstance(private, bool):
             raise Misconfigured("allow_private is true or false")
         self._egress = _egress(url, private=private)
         self._service = service
-        self._transport = kit.transport
+        self._transport = context.transport
         self._url = check_url(url, self._egress)
 
     @cached_property
@@ -44,12 +44,12 @@ class HttpPoster:
         )
 
     async def post(
-        self, content: bytes, headers: Mapping[str, str], url: str = "", fine: frozenset[int] = frozenset()
+        self, content: bytes, headers: Mapping[str, str], url: str = "", accepted_statuses: frozenset[int] = frozenset()
     ) -> httpx2.Response:
         """An answer that says yes, or whose status is `fine`. Raises Later, Never or Gone for all others."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT):
-                answer = await self._sent(url or self._url, content, headers)
+                answer = await self._request(url or self._url, content, headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             raise DeliveryDelayed(f"{self._service} cannot be reached.") from None
         except (TimeoutError, httpx2.TimeoutException):
@@ -60,13 +60,13 @@ class HttpPoster:
             raise DeliveryDelayed(f"{self._service} cannot be found: its name has no address now.") from None
         except httpx2.TransportError:
             raise DeliveryUnknown(f"{self._service} hung up before it answered.") from None
-        return answer if answer.status_code in fine else self._judged(answer)
+        return answer if answer.status_code in accepted_statuses else self._check_status(answer)
 
     async def close(self) -> None:
         if "_client" in self.__dict__:
             await self._client.aclose()
 
-    async def _sent(self, url: str, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+    async def _request(self, url: str, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         async with self._client.stream("POST", url, content=content, headers=dict(headers)) as answer:
             body = bytearray()
             async for piece in answer.aiter_raw():
@@ -75,7 +75,7 @@ class HttpPoster:
                     break
             return httpx2.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(body))
 
-    def _judged(self, answer: httpx2.Response) -> httpx2.Response:
+    def _check_status(self, answer: httpx2.Response) -> httpx2.Response:
         status = answer.status_code
         if 200 <= status < 300:
             return answer

@@ -23,21 +23,21 @@ def title(message: Notification, limit: int = 150) -> str:
     return shorten(_title(message), limit)
 
 
-def status_sentence(topic: ApprovalView) -> str:
+def status_sentence(approval_view: ApprovalView) -> str:
     """One sentence: how it stands now, and who made it so."""
-    approval, decided = topic.approval, topic.approval.decision
-    if topic.status == "pending":
+    approval, decision_record = approval_view.approval, approval_view.approval.decision
+    if approval_view.status == "pending":
         return approvers_sentence(approval)
-    if decided is None:
-        return f"This is {topic.status}."
-    by = "Interlock" if decided.by == SYSTEM_ACTOR else visible(decided.by)
-    via = f" through {visible(decided.via)}" if decided.via else ""
+    if decision_record is None:
+        return f"This is {approval_view.status}."
+    by = "Interlock" if decision_record.by == SYSTEM_ACTOR else visible(decision_record.by)
+    via = f" through {visible(decision_record.via)}" if decision_record.via else ""
     why = (
-        f" They wrote: {shorten(visible(decided.reason or decided.comment), MAX_VALUE)}"
+        f" They wrote: {shorten(visible(decision_record.reason or decision_record.comment), MAX_VALUE)}"
         if _has_comment(approval)
         else ""
     )
-    return f"{_ENDED.get(topic.status, topic.status.capitalize())} {_decision_sentence(topic, by, via)}{why}".replace(
+    return f"{_ENDED.get(approval_view.status, approval_view.status.capitalize())} {_decision_sentence(approval_view, by, via)}{why}".replace(
         "  ", " "
     )
 
@@ -49,9 +49,9 @@ def approvers_sentence(approval: Approval) -> str:
     return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.expires_at)}.{votes}"
 
 
-def arguments(topic: ApprovalView, limit: int = 20) -> list[tuple[str, str]]:
+def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, str]]:
     """Names and values of what the call would be made with; a last line counts what is left out."""
-    fields = [field for field in topic.card.fields if field.type not in ("object", "array") or not field.length]
+    fields = [field for field in approval_view.card.fields if field.type not in ("object", "array") or not field.length]
     shown = [(field.pointer.removeprefix("/") or field.name, _value(field)) for field in fields[:limit]]
     more = len(fields) - len(shown)
     return [
@@ -60,18 +60,20 @@ def arguments(topic: ApprovalView, limit: int = 20) -> list[tuple[str, str]]:
     ]
 
 
-def claims(topic: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[str, str]]:
+def claims(approval_view: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[str, str]]:
     """What only the agent's program says of the call, under names that say so."""
     said = {
-        "The agent's description, unverified": topic.card.agent_description,
-        "The agent's preview, unverified": topic.card.agent_preview,
+        "The agent's description, unverified": approval_view.card.agent_description,
+        "The agent's preview, unverified": approval_view.card.agent_preview,
     }
     return [(label, shorten(text, limit)) for label, text in said.items() if text]
 
 
-def warnings(topic: ApprovalView) -> list[str]:
+def warnings(approval_view: ApprovalView) -> list[str]:
     """What may deceive, in the words of the card."""
-    return [shorten(visible(each.message), MAX_WARNING) for each in topic.card.findings if each.level == "alarm"]
+    return [
+        shorten(visible(each.message), MAX_WARNING) for each in approval_view.card.findings if each.level == "alarm"
+    ]
 
 
 def utc_time(at: int) -> str:
@@ -87,13 +89,13 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _title(message: Notification) -> str:
-    topic = message.topic
-    if topic is None:
+    approval_view = message.approval_view
+    if approval_view is None:
         if message.purpose == "group":
             return f"{message.count} more calls wait for you"
-        return f"A test from Interlock, sent for {visible(message.by)}"
-    asks = topic.approval.subject.tool == QUESTION_TOOL  # whose sentence is the agent's question
-    sentence = f"The agent asks: {topic.card.sentence}" if asks else topic.card.sentence
+        return f"A test from Interlock, sent for {visible(message.requested_by)}"
+    asks = approval_view.approval.subject.tool == QUESTION_TOOL  # whose sentence is the agent's question
+    sentence = f"The agent asks: {approval_view.card.sentence}" if asks else approval_view.card.sentence
     match message.purpose:
         case "remind":
             return f"{'Changed' if message.revised else 'Reminder'}: {sentence}"
@@ -102,7 +104,7 @@ def _title(message: Notification) -> str:
         case "expired":
             return f"Nobody decided in time: {sentence}"
         case "ended":
-            return f"{_ENDED.get(topic.status, topic.status.capitalize()).rstrip('.')}: {sentence}"
+            return f"{_ENDED.get(approval_view.status, approval_view.status.capitalize()).rstrip('.')}: {sentence}"
         case _:
             return sentence
 
@@ -119,9 +121,9 @@ _ENDED = {
 }
 
 
-def _decision_sentence(topic: ApprovalView, by: str, via: str) -> str:
-    decided = topic.approval.decision
-    match decided.kind if decided else "":
+def _decision_sentence(approval_view: ApprovalView, by: str, via: str) -> str:
+    decision_record = approval_view.approval.decision
+    match decision_record.kind if decision_record else "":
         case "approve":
             return f"{by} approved it{via}."
         case "edit":
@@ -139,8 +141,12 @@ def _decision_sentence(topic: ApprovalView, by: str, via: str) -> str:
 
 
 def _has_comment(approval: Approval) -> bool:
-    decided = approval.decision
-    return decided is not None and decided.by != SYSTEM_ACTOR and bool(decided.reason or decided.comment)
+    decision_record = approval.decision
+    return (
+        decision_record is not None
+        and decision_record.by != SYSTEM_ACTOR
+        and bool(decision_record.reason or decision_record.comment)
+    )
 
 
 def _value(field: CardField) -> str:
@@ -156,15 +162,19 @@ NEEDS_ATTENTION = ("failed", "unknown")
 
 def follow_up_setting(settings: Mapping[str, object]) -> bool:
     """The setting `follow_up`: whether people are told what became of a call."""
-    wanted = settings.get("follow_up", True)
-    if not isinstance(wanted, bool):
+    enabled = settings.get("follow_up", True)
+    if not isinstance(enabled, bool):
         raise Misconfigured("follow_up is true or false")
-    return wanted
+    return enabled
 
 
 def sent_state(message: Notification) -> str:
-    topic = message.topic
-    return NO_APPROVAL if topic is None else f"{topic.status}/{topic.approval.args_sha256[:DIGITS]}"
+    approval_view = message.approval_view
+    return (
+        NO_APPROVAL
+        if approval_view is None
+        else f"{approval_view.status}/{approval_view.approval.args_sha256[:DIGITS]}"
+    )
 
 
 def needs_new_message(message: Notification, ref: str) -> bool:

@@ -55,7 +55,7 @@ class LinkToken(NamedTuple):
     """What a link in a message proves: that it was made for this person, about this delivery."""
 
     delivery: Delivery
-    person: Recipient
+    recipient: Recipient
     expires_at: int
 
 
@@ -76,12 +76,12 @@ class NotificationService:
     workspace: str = DEFAULT_WORKSPACE
     others: Mapping[str, WorkspaceChannels] = field(default_factory=dict)
 
-    def of(self, workspace: str) -> NotificationService:
+    def for_workspace(self, workspace: str) -> NotificationService:
         """The same for another workspace: without channels, if the configuration has none for it."""
         if workspace == self.workspace:
             return self
         channels, routes = self.others.get(workspace, WorkspaceChannels({}, Routes()))
-        own = self.settings.of(workspace)
+        own = self.settings.for_workspace(workspace)
         return replace(self, settings=own, channels=channels, routes=routes, workspace=workspace, others={})
 
     # What keeps running, for all workspaces
@@ -91,28 +91,28 @@ class NotificationService:
         """Workspaces that have their inbox only are told to the log: it may be meant, and it may be forgotten."""
         try:
             known = [name for name, _ in await self.store.accounts.workspaces()]
-            for name in self.settings.without_channels(known):
-                self.log.tell("warning", "workspace_without_channels", workspace=name, note=INBOX_ONLY)
+            for name in self.settings.workspaces_without_channels(known):
+                self.log.write("warning", "workspace_without_channels", workspace=name, note=INBOX_ONLY)
             yield
         finally:
-            for each in self._all().values():
+            for each in self._channels_by_workspace().values():
                 for channel in each.channels.values():
                     await channel.close()
 
     @property
-    def chores(self) -> list[BackgroundTask]:
+    def background_tasks(self) -> list[BackgroundTask]:
         """For a process that does the work."""
         listening = [
-            _listen_task(name, each, self.of(workspace))
-            for workspace, own in self._all().items()
+            _listen_task(name, each, self.for_workspace(workspace))
+            for workspace, own in self._channels_by_workspace().items()
             for name, each in own.channels.items()
             if isinstance(each, ListeningChannel)
         ]
-        return [self.courier().run, *listening]
+        return [self.make_dispatcher().run, *listening]
 
-    def courier(self) -> Dispatcher:
-        point = faulty(self.settings.fault)
-        office = DispatchContext(
+    def make_dispatcher(self) -> Dispatcher:
+        point = faulty(self.settings.fault_plan)
+        context = DispatchContext(
             store=self.store.deliveries,
             clock=self.store.clock,
             runner=make_runner_id(),
@@ -121,17 +121,17 @@ class NotificationService:
             is_dead=is_dead,
         )
         return Dispatcher(
-            replace(office, point=point) if point else office,
-            {name: each for name, each in self._all().items() if each.channels},
+            replace(context, fault_point=point) if point else context,
+            {name: each for name, each in self._channels_by_workspace().items() if each.channels},
             self.contacts,
             lambda: self.store.watch("", LEDGER_TOPIC),
         )
 
-    def _all(self) -> dict[str, WorkspaceChannels]:
+    def _channels_by_workspace(self) -> dict[str, WorkspaceChannels]:
         return {self.workspace: WorkspaceChannels(self.channels, self.routes), **self.others}
 
     async def contacts(self, workspace: str) -> Sequence[Contact]:
-        users = [user for user in (await self._doors(workspace)).people.values() if user.removed_at is None]
+        users = [user for user in (await self._services(workspace)).people.values() if user.removed_at is None]
         now = self.store.clock()
         away = [user for user in users if now < (user.away_until or 0)]
         return [_contact(user, away, now) for user in users]
@@ -141,30 +141,30 @@ class NotificationService:
     async def compose(self, delivery: Delivery) -> Notification:
         """Made from what is stored at this moment, so that nothing of it has to be kept."""
         to = await self._recipient(delivery)
-        link, topic, count, by = f"{self.public_url}/inbox", None, 0, ""
+        link, approval_view, count, by = f"{self.public_url}/inbox", None, 0, ""
         if delivery.approval_id:
-            topic = await self.topic(delivery.workspace, delivery.approval_id)
-            link = await self._link(delivery, topic)
+            approval_view = await self.get_approval_view(delivery.workspace, delivery.approval_id)
+            link = await self._link(delivery, approval_view)
         elif delivery.reason == "group":
-            count = int(delivery.wanted)
+            count = int(delivery.desired_state)
         else:
-            by = delivery.wanted
+            by = delivery.desired_state
         return Notification(
             id=delivery.message_id,
             thread=f"{delivery.workspace}.{delivery.id}",
             workspace=delivery.workspace,
-            purpose=_purpose(delivery, topic),
+            purpose=_purpose(delivery, approval_view),
             to=to,
             link=link,
             at=self.store.clock(),
-            topic=topic,
+            approval_view=approval_view,
             count=count,
-            by=by,
+            requested_by=by,
             revised=is_revised(delivery),
         )
 
-    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
-        view = await (await self._doors(workspace)).inbox.show(workspace, approval_id)
+    async def get_approval_view(self, workspace: str, approval_id: str) -> ApprovalView:
+        view = await (await self._services(workspace)).inbox.show(workspace, approval_id)
         payload, spec = view.stored.payload, view.spec
         args = (payload.shown if payload.shown is not None else payload.args) or b"{}"
         return ApprovalView(
@@ -174,27 +174,27 @@ class NotificationService:
             schema=shown_schema(spec),
             result=_result(view),
             args=args,
-            secret=spec.secret,
+            secret_pointers=spec.secret,
             declared=spec.declared,
         )
 
     async def _recipient(self, delivery: Delivery) -> Recipient:
-        way = delivery.way
-        user = (await self._doors(delivery.workspace)).people.get(way.person) if way.person else None
-        if way.person and (user is None or user.removed_at is not None):
-            raise NotFound(f"{visible(way.person)} is not a member of the workspace any more.")
-        return Recipient(way.person, user.email if user else "", way.place)
+        target = delivery.target
+        user = (await self._services(delivery.workspace)).people.get(target.person) if target.person else None
+        if target.person and (user is None or user.removed_at is not None):
+            raise NotFound(f"{visible(target.person)} is not a member of the workspace any more.")
+        return Recipient(target.person, user.email if user else "", target.destination)
 
     # Links
 
-    async def _link(self, delivery: Delivery, topic: ApprovalView) -> str:
-        url = f"{self.public_url}/a/{topic.approval.id}"
-        if not delivery.way.person:
+    async def _link(self, delivery: Delivery, approval_view: ApprovalView) -> str:
+        url = f"{self.public_url}/a/{approval_view.approval.id}"
+        if not delivery.target.person:
             return url
-        expires_at = topic.approval.expires_at + LINK_LIFETIME
-        return f"{url}?t={await self._signed(delivery, expires_at)}"
+        expires_at = approval_view.approval.expires_at + LINK_LIFETIME
+        return f"{url}?t={await self._sign_link(delivery, expires_at)}"
 
-    async def token(self, text: str) -> LinkToken:
+    async def verify_link_token(self, text: str) -> LinkToken:
         """Looks, and spends nothing. Raises NotFound for whatever is no link of ours, Expired if its time is over."""
         refusal = NotFound("This link does not hold. Open the inbox instead.")
         shape = _TOKEN.fullmatch(text)
@@ -205,39 +205,41 @@ class NotificationService:
             delivery = await self.store.deliveries.get(workspace, delivery_id)
         except NotFound:
             raise refusal from None
-        if not hmac.compare_digest(text, await self._signed(delivery, int(expires))):
+        if not hmac.compare_digest(text, await self._sign_link(delivery, int(expires))):
             raise refusal
         if self.store.clock() >= int(expires):
             raise Expired("The time of this link is over. Open the inbox instead.")
         return LinkToken(delivery, await self._recipient(delivery), int(expires))
 
-    async def _signed(self, delivery: Delivery, expires_at: int) -> str:
+    async def _sign_link(self, delivery: Delivery, expires_at: int) -> str:
         key = await self.store.secret_key(delivery.workspace)
-        said = "\n".join((delivery.workspace, delivery.id, delivery.approval_id, delivery.way.person, str(expires_at)))
-        proof = hmac.digest(hmac.digest(key, b"links", sha256), said.encode(), sha256).hex()[:32]
+        signed_text = "\n".join(
+            (delivery.workspace, delivery.id, delivery.approval_id, delivery.target.person, str(expires_at))
+        )
+        proof = hmac.digest(hmac.digest(key, b"links", sha256), signed_text.encode(), sha256).hex()[:32]
         return f"{delivery.workspace}.{delivery.id}.{expires_at}.{proof}"
 
-    def proving(self, delivery: Delivery) -> SignInCodeChannel | None:
+    def find_code_channel(self, delivery: Delivery) -> SignInCodeChannel | None:
         """The channel, if a code that comes through it proves who somebody is."""
-        channel: object = self.of(delivery.workspace).channels.get(delivery.way.channel)
+        channel: object = self.for_workspace(delivery.workspace).channels.get(delivery.target.channel)
         return channel if isinstance(channel, SignInCodeChannel) and channel.has_codes else None
 
-    async def claim(self, link: str) -> IdentityLink:
+    async def verify_identity_link(self, link: str) -> IdentityLink:
         """Who somebody says to be elsewhere, with a link that was made for them. Raises NotFound."""
-        claim = read_identity_link(
+        identity_link = read_identity_link(
             await self.store.secret_key(self.workspace), self.workspace, link, self.store.clock()
         )
-        self.channel(claim.channel)
-        return claim
+        self.channel(identity_link.channel)
+        return identity_link
 
     # Tests
 
-    async def test(self, workspace: str, name: str, person: str) -> Notification:
+    async def send_test(self, workspace: str, name: str, person: str) -> Notification:
         """Sends one now, and raises what went wrong. To a channel for persons, whoever asks is the one who is told."""
-        own = self.of(workspace)
-        channel, means = own.channel(name), own.routes.means[name]
-        way = DeliveryTarget(name, "", person if means.personal else "")
-        delivery = make_test_delivery(workspace, str(uuid.uuid4()), way, person, self.store.clock())
+        own = self.for_workspace(workspace)
+        channel, capabilities = own.channel(name), own.routes.capabilities[name]
+        target = DeliveryTarget(name, "", person if capabilities.personal else "")
+        delivery = make_test_delivery(workspace, str(uuid.uuid4()), target, person, self.store.clock())
         message = await self.compose(delivery)
         await channel.send(message)
         return message
@@ -248,15 +250,15 @@ class NotificationService:
             raise NotFound(f"There is no channel {visible(name)!r}. Configured are: {there}.")
         return self.channels[name]
 
-    def answering(self, name: str) -> InboundChannel:
+    def get_inbound_channel(self, name: str) -> InboundChannel:
         """Whoever asks is not known yet, and does not learn which channels there are."""
         channel: object = self.channels.get(name)
         if not isinstance(channel, InboundChannel):
             raise NotFound("Nothing is taken at this address.")
         return channel
 
-    async def _doors(self, workspace: str) -> WorkspaceServices:
-        return await self.workspaces.doors(workspace)
+    async def _services(self, workspace: str) -> WorkspaceServices:
+        return await self.workspaces.services(workspace)
 
 
 @dataclass(frozen=True)
@@ -266,88 +268,98 @@ class InboundHandler:
     A channel speaks for its own workspace alone: what it says of another one is about nothing.
     """
 
-    reach: NotificationService
+    notifications: NotificationService
     channel: str
 
     @property
     def workspace(self) -> str:
-        return self.reach.workspace
+        return self.notifications.workspace
 
     async def delivery(self, thread: str) -> Delivery:
         workspace, _, delivery_id = thread.partition(".")
         unknown = NotFound("There is no delivery with this id.", delivery_id=delivery_id)
         if workspace != self.workspace:
             raise unknown
-        found = await self.reach.store.deliveries.get(workspace, delivery_id)
-        if found.way.channel != self.channel:
+        found = await self.notifications.store.deliveries.get(workspace, delivery_id)
+        if found.target.channel != self.channel:
             raise unknown
         return found
 
-    async def person(self, workspace: str, outside: str, email: str = "") -> Reviewer | None:
+    async def find_reviewer(self, workspace: str, external_id: str, email: str = "") -> Reviewer | None:
         if workspace != self.workspace:
             return None
-        name = await self.reach.store.deliveries.identity(workspace, self.channel, outside)
+        name = await self.notifications.store.deliveries.find_person(workspace, self.channel, external_id)
         if name:
-            return await self.member(workspace, name, outside)
-        people = (await self.reach.workspaces.doors(workspace)).people.values()
-        there = [user for user in people if user.removed_at is None]
-        same = [user.name for user in there if email and user.email.casefold() == email.casefold()]
-        return await self.member(workspace, same[0], outside) if len(same) == 1 else None
+            return await self.member(workspace, name, external_id)
+        people = (await self.notifications.workspaces.services(workspace)).people.values()
+        active_users = [user for user in people if user.removed_at is None]
+        matching_names = [user.name for user in active_users if email and user.email.casefold() == email.casefold()]
+        return await self.member(workspace, matching_names[0], external_id) if len(matching_names) == 1 else None
 
-    async def member(self, workspace: str, name: str, outside: str = "") -> Reviewer | None:
+    async def member(self, workspace: str, name: str, external_id: str = "") -> Reviewer | None:
         if workspace != self.workspace:
             return None
-        doors = await self.reach.workspaces.doors(workspace)
-        user = doors.people.get(name)
+        services = await self.notifications.workspaces.services(workspace)
+        user = services.people.get(name)
         if user is None or user.removed_at is not None:
             return None
-        covers = active_delegations(doors.people.values(), user.name, user.teams, self.now())
-        credential = f"{self.channel} {outside}".strip()
-        return Reviewer(user.name, user.role, teams=user.teams, via=self.channel, covers=covers, credential=credential)
+        delegations = active_delegations(services.people.values(), user.name, user.teams, self.now())
+        credential = f"{self.channel} {external_id}".strip()
+        return Reviewer(
+            user.name,
+            user.role,
+            teams=user.teams,
+            via=self.channel,
+            delegations_to_me=delegations,
+            credential=credential,
+        )
 
-    async def topic(self, workspace: str, approval_id: str) -> ApprovalView:
-        self._check(workspace, approval_id)
-        return await self.reach.topic(workspace, approval_id)
+    async def get_approval_view(self, workspace: str, approval_id: str) -> ApprovalView:
+        self._require_own_workspace(workspace, approval_id)
+        return await self.notifications.get_approval_view(workspace, approval_id)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
-        self._check(workspace, approval_id)
-        doors = await self.reach.workspaces.doors(workspace)
-        await doors.inbox.decide(workspace, approval_id, decision, reviewer)
-        return await self.topic(workspace, approval_id)
+        self._require_own_workspace(workspace, approval_id)
+        services = await self.notifications.workspaces.services(workspace)
+        await services.inbox.decide(workspace, approval_id, decision, reviewer)
+        return await self.get_approval_view(workspace, approval_id)
 
-    async def once(
+    async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
     ) -> InboundResponse:
         """Whoever comes while it is being done waits for it."""
-        self._check(workspace)
-        answers, place = self.reach.store.answers, IdempotencyKey(workspace, f"channel:{self.channel}", key)
+        self._require_own_workspace(workspace)
+        idempotency, idempotency_key = (
+            self.notifications.store.idempotency,
+            IdempotencyKey(workspace, f"channel:{self.channel}", key),
+        )
         while True:
-            kept = await answers.claim(place, digest or key)
-            if kept.digest != (digest or key):
+            record = await idempotency.reserve(idempotency_key, digest or key)
+            if record.digest != (digest or key):
                 raise Conflict("This id was used for something else before. Use a new id for each message.")
-            if kept.mark:
+            if record.reservation_token:
                 break
-            if kept.status:
-                return InboundResponse(kept.status, kept.body)
+            if record.status:
+                return InboundResponse(record.status, record.body)
             await asyncio.sleep(IN_PROGRESS_POLL)
         try:
             reply = await work()
         except BaseException:
-            await answers.drop(place, kept.mark)
+            await idempotency.release(idempotency_key, record.reservation_token)
             raise
-        await answers.keep(place, kept.mark, reply.status, reply.body)
+        await idempotency.save(idempotency_key, record.reservation_token, reply.status, reply.body)
         return reply
 
-    async def binding_link(self, workspace: str, outside: str) -> str:
-        self._check(workspace)
-        claim = IdentityLink(self.channel, outside, self.now() + IDENTITY_LINK_TTL)
-        token = sign_identity_link(await self.reach.store.secret_key(workspace), workspace, claim)
-        return f"{self.reach.public_url}/settings/me?link={token}"
+    async def make_identity_link(self, workspace: str, external_id: str) -> str:
+        self._require_own_workspace(workspace)
+        identity_link = IdentityLink(self.channel, external_id, self.now() + IDENTITY_LINK_TTL)
+        token = sign_identity_link(await self.notifications.store.secret_key(workspace), workspace, identity_link)
+        return f"{self.notifications.public_url}/settings/me?link={token}"
 
     def now(self) -> int:
-        return self.reach.store.clock()
+        return self.notifications.store.clock()
 
-    def _check(self, workspace: str, approval_id: str = "") -> None:
+    def _require_own_workspace(self, workspace: str, approval_id: str = "") -> None:
         if workspace != self.workspace:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
 
@@ -362,7 +374,7 @@ def build_notification_service(
     others = {}
     for name in settings.workspaces:
         try:
-            others[name] = open_workspace_channels(settings.of(name), public_url)
+            others[name] = open_workspace_channels(settings.for_workspace(name), public_url)
         except Misconfigured as error:
             raise Misconfigured(f"The workspace {name}: {error.message}") from None
     channels, routes = own
@@ -382,19 +394,19 @@ def _contact(user: User, away: Sequence[User], now: int) -> Contact:
     """`away` are those who are away now: few, where there are many people."""
     covers = active_delegations(away, user.name, user.teams, now)
     is_away = user in away and user.away_to not in (None, People())
-    return Contact(user.name, user.role, user.teams, has_email=bool(user.email), away=is_away, covers=covers)
+    return Contact(user.name, user.role, user.teams, has_email=bool(user.email), away=is_away, delegations_to_me=covers)
 
 
-def _purpose(delivery: Delivery, topic: ApprovalView | None) -> Purpose:
-    if topic is None:
+def _purpose(delivery: Delivery, approval_view: ApprovalView | None) -> Purpose:
+    if approval_view is None:
         return "group" if delivery.reason == "group" else "test"
     if delivery.reason in ("expired", "woken"):
         return cast(Purpose, delivery.reason)
-    if not topic.is_open:
+    if not approval_view.is_open:
         return "ended"
-    if not delivery.said:
+    if not delivery.sent_state:
         return "escalate" if delivery.reason == "escalated" else "ask"
-    return "remind" if delivery.is_loud else "changed"
+    return "remind" if delivery.is_notifying else "changed"
 
 
 def _result(view: ApprovalDetails) -> str:
@@ -405,6 +417,6 @@ def _result(view: ApprovalDetails) -> str:
     return ""
 
 
-def _listen_task(name: str, channel: ListeningChannel, reach: NotificationService) -> BackgroundTask:
-    desk = InboundHandler(reach, name)
-    return lambda stop: channel.listen(desk, stop)
+def _listen_task(name: str, channel: ListeningChannel, notifications: NotificationService) -> BackgroundTask:
+    handler = InboundHandler(notifications, name)
+    return lambda stop: channel.listen(handler, stop)

@@ -33,43 +33,43 @@ class ChannelState(NamedTuple):
     error: str = ""
 
 
-async def read_channel_states(reach: NotificationService) -> list[ChannelState]:
+async def read_channel_states(notifications: NotificationService) -> list[ChannelState]:
     """Of the workspace that it is for. The dashboard is always there."""
-    workspace, measures, now = reach.workspace, reach.store.measures, reach.store.clock()
-    switches = await reach.store.deliveries.switches()
+    workspace, measures, now = notifications.workspace, notifications.store.metrics, notifications.store.clock()
+    switches = await notifications.store.deliveries.disabled_channels()
     off = {switch.channel: switch for switch in switches if switch.workspace == workspace}
-    parked = await measures.parked(workspace)
-    found = [_channel_state(reach, DASHBOARD, DASHBOARD)]
-    for name, channel in reach.channels.items():
-        waiting, given_up = await measures.waiting(workspace, name, now), parked.get(name, ())
-        state = _channel_state(reach, name, reach.settings.channels[name].kind)
+    parked = await measures.dead_letter_errors(workspace)
+    found = [_channel_state(notifications, DASHBOARD, DASHBOARD)]
+    for name, channel in notifications.channels.items():
+        waiting, given_up = await measures.channel_backlog(workspace, name, now), parked.get(name, ())
+        state = _channel_state(notifications, name, notifications.settings.channels[name].kind)
         found.append(
             state._replace(
-                personal=reach.routes.means[name].personal,
+                personal=notifications.routes.capabilities[name].personal,
                 answers=isinstance(channel, InboundChannel | ListeningChannel)
                 and getattr(channel, "takes_answers", True),
                 off=off.get(name),
-                due=waiting.many,
+                due=waiting.pending_count,
                 due_since=waiting.since,
                 parked=len(given_up),
-                last_sent_at=await measures.last_told(workspace, name),
+                last_sent_at=await measures.last_sent_at(workspace, name),
                 error=waiting.error or (given_up[0] if given_up else ""),
             )
         )
     return found
 
 
-async def requeue_delivery(reach: NotificationService, delivery_id: str, by: str) -> Delivery:
+async def requeue_delivery(notifications: NotificationService, delivery_id: str, by: str) -> Delivery:
     """Raises Conflict where there is nothing to send, or nothing to send it through."""
-    delivery = await reach.store.deliveries.get(reach.workspace, delivery_id)
-    if delivery.way.channel not in reach.channels:
-        raise Conflict(f"There is no channel {delivery.way.channel} any more, so it cannot be sent.")
-    return await reach.store.deliveries.again(reach.workspace, delivery_id, by)
+    delivery = await notifications.store.deliveries.get(notifications.workspace, delivery_id)
+    if delivery.target.channel not in notifications.channels:
+        raise Conflict(f"There is no channel {delivery.target.channel} any more, so it cannot be sent.")
+    return await notifications.store.deliveries.retry(notifications.workspace, delivery_id, by)
 
 
 def channel_state_json(state: ChannelState, *, errors: bool) -> dict[str, object]:
     """`errors`: what went wrong is for those who can do something about it."""
-    off = {"since": rfc3339(state.off.off_at), "why": state.off.why} if state.off else None
+    off = {"since": rfc3339(state.off.disabled_at), "why": state.off.reason} if state.off else None
     return {
         **state._asdict(),
         "priorities": list(state.priorities),
@@ -85,9 +85,9 @@ def delivery_json(delivery: Delivery, *, errors: bool) -> dict[str, object]:
     return {
         "id": delivery.id,
         "approval_id": delivery.approval_id or None,
-        "channel": delivery.way.channel,
-        "person": delivery.way.person or None,
-        "place": delivery.way.place or None,
+        "channel": delivery.target.channel,
+        "person": delivery.target.person or None,
+        "place": delivery.target.destination or None,
         "reason": delivery.reason,
         "priority": delivery.priority,
         "status": delivery.status,
@@ -103,7 +103,7 @@ def identity_json(identity: ChannelIdentity) -> dict[str, object]:
     return {
         "id": identity_id(identity),
         "channel": identity.channel,
-        "outside": identity.outside,
+        "outside": identity.external_id,
         "user": identity.person,
         "at": rfc3339(identity.at),
     }
@@ -111,14 +111,14 @@ def identity_json(identity: ChannelIdentity) -> dict[str, object]:
 
 def identity_id(identity: ChannelIdentity) -> str:
     """A name for addresses: what a channel calls somebody can be any text."""
-    return sha256(f"{identity.channel}\n{identity.outside}".encode()).hexdigest()[:32]
+    return sha256(f"{identity.channel}\n{identity.external_id}".encode()).hexdigest()[:32]
 
 
-def _channel_state(reach: NotificationService, name: str, kind: str) -> ChannelState:
-    routing = reach.settings.routing
+def _channel_state(notifications: NotificationService, name: str, kind: str) -> ChannelState:
+    routing = notifications.settings.routing
     priorities, teams = _origins_leading_to(routing.priority_map, name), _origins_leading_to(routing.team_routing, name)
     return ChannelState(name, kind, routing.default_channel == name, priorities, teams)
 
 
-def _origins_leading_to(ways: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
-    return tuple(origin for origin, channels in ways.items() if name in channels)
+def _origins_leading_to(channels_by_origin: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
+    return tuple(origin for origin, channels in channels_by_origin.items() if name in channels)

@@ -24,12 +24,12 @@ class WorkspaceChannels(NamedTuple):
 def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceChannels:
     """`settings` are those of one workspace. Raises Misconfigured for channels that cannot be right."""
     channels: dict[str, Channel] = {}
-    means: dict[str, ChannelCapabilities] = {}
+    capabilities: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
-        channels[name], means[name] = open_channel(
+        channels[name], capabilities[name] = open_channel(
             name, channel.kind, ChannelContext(name, channel.settings, public_url)
         )
-    routes = make_routes(settings, means)
+    routes = make_routes(settings, capabilities)
     if missing := find_unreachable(routes):
         raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
     return WorkspaceChannels(channels, routes)
@@ -37,36 +37,36 @@ def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceCha
 
 def policy_load_options(settings: Settings, workspace: str = "default") -> PolicyChannelSettings:
     """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
-    own = settings.of(workspace)
-    if not settings.with_channels():
+    own = settings.for_workspace(workspace)
+    if not settings.workspaces_with_channels():
         return PolicyChannelSettings(own.routing.reminders)
-    places = True in {_has_destinations(name, channel.kind) for name, channel in own.channels.items()}
-    return PolicyChannelSettings(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
+    has_destinations = True in {_has_destinations(name, channel.kind) for name, channel in own.channels.items()}
+    return PolicyChannelSettings(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), has_destinations)
 
 
 def _has_destinations(name: str, kind: str) -> bool:
     try:
-        return load_channel_module(kind).MEANS.has_places
+        return load_channel_module(kind).MEANS.has_destinations
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
-def make_routes(settings: Settings, means: Mapping[str, ChannelCapabilities]) -> Routes:
+def make_routes(settings: Settings, capabilities: Mapping[str, ChannelCapabilities]) -> Routes:
     """Of one workspace. An escalation to a channel that only another one has leads nowhere here."""
     routing, escalation = settings.routing, settings.escalation
     actions = {name: settings.actions[name].team for name in settings.actions if settings.actions[name].team}
-    ways = dict(routing.team_routing)
+    channels_by_origin = dict(routing.team_routing)
     for action, team in actions.items():
-        if team in ways:
-            ways.setdefault(action, ways[team])
+        if team in channels_by_origin:
+            channels_by_origin.setdefault(action, channels_by_origin[team])
     return Routes(
-        means,
+        capabilities,
         routing.default_channel,
         priorities=routing.priority_map,
-        ways=ways,
+        channels_by_origin=channels_by_origin,
         quiet=_quiet_hours(routing.quiet_hours),
         escalation=escalation.channel
-        if escalation.channel in means or escalation.channel.startswith(DESTINATION_PREFIX)
+        if escalation.channel in capabilities or escalation.channel.startswith(DESTINATION_PREFIX)
         else "",
         notify_on_expiry=escalation.notify_on_expiry,
     )

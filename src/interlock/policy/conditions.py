@@ -48,8 +48,8 @@ class ValueSize(NamedTuple):
     """Units of structure (a number 1, a text or name 2, a list or map 4), bytes of text, the longest list or map."""
 
     units: int
-    text: int
-    longest: int
+    text_bytes: int
+    max_items: int
 
 
 SMALL_SIZE = ValueSize(60, 4_000, 20)
@@ -64,7 +64,7 @@ class ExpressionPart:
     operands: int
     joins: int
     literals: int
-    reaches_out: bool
+    uses_outer_names: bool
     patterns: tuple[PatternCost, ...]
 
     @property
@@ -86,37 +86,37 @@ class ConditionCost:
         self._small = SMALL_SIZE if self.cost(SMALL_SIZE) <= CHEAP_COST else ValueSize(0, 0, 0)
 
     @property
-    def walks(self) -> bool:
+    def has_comprehension(self) -> bool:
         return len(self._parts) > 1
 
-    def is_cheap(self, weight: ValueSize) -> bool:
+    def is_cheap(self, size: ValueSize) -> bool:
         """Not worth counting: a tenth of a millisecond at most."""
-        return weight[0] <= self._small[0] and weight[1] <= self._small[1]
+        return size[0] <= self._small[0] and size[1] <= self._small[1]
 
-    def check(self, weight: ValueSize, spent: int = 0) -> int:
+    def check(self, size: ValueSize, spent: int = 0) -> int:
         """What it costs, in nanoseconds; raises TooMuch where that and what was `spent` before are too much."""
-        cost = self.cost(weight)
+        cost = self.cost(size)
         if spent + cost > MAX_COST:
             raise ConditionTooCostly(
                 f"The condition could take {_ms(spent + cost)} for these arguments; {_ms(MAX_COST)} is the most."
             )
         return cost
 
-    def cost(self, weight: ValueSize) -> int:
-        converted = weight.units * CONVERT + weight.text * 2 * BYTE
-        return converted + sum(self._cost_of(part, weight) for part in self._parts)
+    def cost(self, size: ValueSize) -> int:
+        converted = size.units * CONVERT + size.text_bytes * 2 * BYTE
+        return converted + sum(self._part_cost(part, size) for part in self._parts)
 
-    def steps(self, weight: ValueSize) -> int:
+    def steps(self, size: ValueSize) -> int:
         """How often the body of one comprehension is evaluated at most."""
-        return (weight.longest + self._written) * self._joins * self._growth
+        return (size.max_items + self._written) * self._joins * self._growth
 
-    def _cost_of(self, part: ExpressionPart, weight: ValueSize) -> int:
-        steps = self.steps(weight) if part.macro else 1
-        passes = steps if part.reaches_out else 1
+    def _part_cost(self, part: ExpressionPart, size: ValueSize) -> int:
+        steps = self.steps(size) if part.macro else 1
+        passes = steps if part.uses_outer_names else 1
         each = part.operands * STEP + sum(pattern.compile for pattern in part.patterns)
-        read = part.operands * (weight.units * COPY + weight.text * BYTE)
-        matched = sum(pattern.states for pattern in part.patterns) * STATE * weight.text
-        kept = steps * passes // 2 * weight.units * COPY if part.macro in COPYING_MACROS else 0
+        read = part.operands * (size.units * COPY + size.text_bytes * BYTE)
+        matched = sum(pattern.states for pattern in part.patterns) * STATE * size.text_bytes
+        kept = steps * passes // 2 * size.units * COPY if part.macro in COPYING_MACROS else 0
         return steps * each + self._growth * (passes * (1 + part.joins) * (read + matched) + kept)
 
 
@@ -221,7 +221,7 @@ def _expression_part(
         operands=len(operands),
         joins=inside.count("+"),
         literals=inside.count("[") + inside.count("{"),
-        reaches_out=bool(macro) and any(word.isidentifier() and word != bound for word in operands),
+        uses_outer_names=bool(macro) and any(word.isidentifier() and word != bound for word in operands),
         patterns=tuple(patterns[place] for place in places if place in patterns),
     )
 
@@ -278,10 +278,12 @@ def compile_condition(source: str) -> Condition:
     words = _tokens(source)
     bound = _bound_names(words)
     _check_functions(program)
-    work = ConditionCost(words, _patterns(words))
+    condition_cost = ConditionCost(words, _patterns(words))
     variables = _find_variables(program, bound)
-    longest = MAX_ITEMS // (1 + words.count("+")) if work.walks else None  # lists that are joined count together
-    return _make_condition(variables, _used_members(words), _BoundedProgram(program, work, longest))
+    longest = (
+        MAX_ITEMS // (1 + words.count("+")) if condition_cost.has_comprehension else None
+    )  # lists that are joined count together
+    return _make_condition(variables, _used_members(words), _BoundedProgram(program, condition_cost, longest))
 
 
 def _make_condition(variables: list[str], members: list[str] | None, bound: _BoundedProgram) -> Condition:
@@ -290,18 +292,20 @@ def _make_condition(variables: list[str], members: list[str] | None, bound: _Bou
 
     def condition(facts: Facts) -> object:
         seen = {name: facts[name] for name in others} if others else {}
-        flat = bound.takes_flat(seen) if others else bound.may_be_flat
+        flat = bound.accepts_flat(seen) if others else bound.may_be_flat
         if uses_args:
             args = seen["args"] = _used_args(facts["args"], members)
-            flat = flat and type(args) is dict and bound.takes_flat(args)
-        effort = _facts_budget(facts)
+            flat = flat and type(args) is dict and bound.accepts_flat(args)
+        budget = _facts_budget(facts)
         if flat:
-            effort.evaluated += 1
-            if effort.evaluated <= MAX_UNCOUNTED:
+            budget.cheap_evaluations += 1
+            if budget.cheap_evaluations <= MAX_UNCOUNTED:
                 return bound.execute(seen)
         names = [seen[name] for name in others]
         place = (condition, *(tuple(each) if type(each) is list else each for each in names))
-        return effort.once(place, lambda: (bound.counted if flat else bound.weighed)(seen, effort))
+        return budget.evaluate_once(
+            place, lambda: (bound.execute_cheap if flat else bound.execute_measured)(seen, budget)
+        )
 
     return condition
 
@@ -309,11 +313,11 @@ def _make_condition(variables: list[str], members: list[str] | None, bound: _Bou
 class _BoundedProgram:
     """What raises, before anything is evaluated, for arguments that would take too long."""
 
-    def __init__(self, program: cel.Program, work: ConditionCost, longest: int | None) -> None:
+    def __init__(self, program: cel.Program, condition_cost: ConditionCost, longest: int | None) -> None:
         self._program = program
-        self._work = work
+        self._condition_cost = condition_cost
         self._longest = longest
-        self.may_be_flat = work.is_cheap(ValueSize(SMALL_SIZE.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
+        self.may_be_flat = condition_cost.is_cheap(ValueSize(SMALL_SIZE.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
 
     def execute(self, seen: dict[str, object]) -> object:
         try:
@@ -323,38 +327,38 @@ class _BoundedProgram:
         except BaseException as panic:  # a panic in Rust is no Exception, and core must be able to catch it
             raise RuntimeError(f"The condition could not be evaluated: {panic}") from panic
 
-    def takes_flat(self, values: dict[str, object]) -> bool:
+    def accepts_flat(self, values: dict[str, object]) -> bool:
         """A few short values need no weighing, which would take a fifth of the time of most conditions."""
         return self.may_be_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
 
-    def counted(self, seen: dict[str, object], effort: ConditionBudget) -> object:
+    def execute_cheap(self, seen: dict[str, object], budget: ConditionBudget) -> object:
         """What is not worth weighing, but comes often."""
-        _check_budget_left(effort)
-        effort.spent += CHEAP_EVALUATION_COST
+        _check_budget_left(budget)
+        budget.spent += CHEAP_EVALUATION_COST
         return self.execute(seen)
 
-    def weighed(self, seen: dict[str, object], effort: ConditionBudget) -> object:
+    def execute_measured(self, seen: dict[str, object], budget: ConditionBudget) -> object:
         """Conditions on one call share what one may cost: a thousand must not take a thousand times as long.
 
         To find out that one would take too long takes time as well, and counts.
         """
-        _check_budget_left(effort)
-        before = effort.spent
-        effort.spent = before + MAX_MEASURE_COST
-        weight = measure_size(seen.values())
-        effort.spent = before + weight.units * MEASURE_COST
-        if self._longest is not None and weight.longest > self._longest:
+        _check_budget_left(budget)
+        before = budget.spent
+        budget.spent = before + MAX_MEASURE_COST
+        size = measure_size(seen.values())
+        budget.spent = before + size.units * MEASURE_COST
+        if self._longest is not None and size.max_items > self._longest:
             raise ValueError(
-                f"A list or map has {weight.longest:,} items; this condition looks at {self._longest:,} at most."
+                f"A list or map has {size.max_items:,} items; this condition looks at {self._longest:,} at most."
             )
-        effort.spent = before + (
-            CHEAP_EVALUATION_COST if self._work.is_cheap(weight) else self._work.check(weight, before)
+        budget.spent = before + (
+            CHEAP_EVALUATION_COST if self._condition_cost.is_cheap(size) else self._condition_cost.check(size, before)
         )
         return self.execute(seen)
 
 
-def _check_budget_left(effort: ConditionBudget) -> None:
-    if effort.spent >= MAX_COST:
+def _check_budget_left(budget: ConditionBudget) -> None:
+    if budget.spent >= MAX_COST:
         raise ConditionTooCostly("The conditions on this call have taken all the time that they have together.")
 
 

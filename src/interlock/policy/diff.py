@@ -28,7 +28,7 @@ class RuleDifference:
     rule: str
     old_place: int | None
     new_place: int | None
-    facets: tuple[FieldDifference, ...] = ()
+    changes: tuple[FieldDifference, ...] = ()
     moved: bool = False
     old_name: str = ""
 
@@ -38,7 +38,7 @@ class RuleDifference:
             return "added"
         if self.new_place is None:
             return "removed"
-        return "renamed" if self.old_name else "changed" if self.facets else "moved"
+        return "renamed" if self.old_name else "changed" if self.changes else "moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _removed_rule(old: Policy, place: int) -> RuleDifference:
         rule=rule.name,
         old_place=place + 1,
         new_place=None,
-        facets=_field_differences(rule_fields(rule, old.defaults), {}),
+        changes=_field_differences(rule_fields(rule, old.defaults), {}),
     )
 
 
@@ -125,12 +125,12 @@ def _rule_difference(old: Policy, was: int | None, new: Policy, place: int, move
     rule = new.rules[place]
     said = rule_fields(rule, new.defaults)
     if was is None:
-        return RuleDifference(rule=rule.name, old_place=None, new_place=place + 1, facets=_field_differences({}, said))
+        return RuleDifference(rule=rule.name, old_place=None, new_place=place + 1, changes=_field_differences({}, said))
     before = old.rules[was]
     facets = _field_differences(rule_fields(before, old.defaults), said)
     old_name = before.name if before.name != rule.name else ""
     return RuleDifference(
-        rule=rule.name, old_place=was + 1, new_place=place + 1, facets=facets, moved=was in moved, old_name=old_name
+        rule=rule.name, old_place=was + 1, new_place=place + 1, changes=facets, moved=was in moved, old_name=old_name
     )
 
 
@@ -214,9 +214,9 @@ def _escalation_text(ladder: tuple[EscalationStep, ...]) -> str:
     return ", ".join(map(_escalation_step_text, ladder))
 
 
-def _escalation_step_text(rung: EscalationStep) -> str:
-    channels = f" by {' and '.join(rung.channels)}" if rung.channels else ""
-    return f"after {format_duration(rung.after)} to {_people(rung.to) or 'nobody new'}{channels}"
+def _escalation_step_text(step: EscalationStep) -> str:
+    channels = f" by {' and '.join(step.channels)}" if step.channels else ""
+    return f"after {format_duration(step.after)} to {_people(step.to) or 'nobody new'}{channels}"
 
 
 def _windows(windows: Mapping[str, int]) -> str:

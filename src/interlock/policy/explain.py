@@ -43,13 +43,13 @@ class Explanation:
 
     verdict: Verdict
     steps: tuple[RuleEvaluation, ...]
-    by: str
-    why: str
+    rule: str
+    conclusion: str
     notes: tuple[str, ...] = ()
     judged_as: str = ""
 
     def lines(self) -> list[str]:
-        return [*map(str, self.steps), self.why, *self.notes]
+        return [*map(str, self.steps), self.conclusion, *self.notes]
 
 
 class JudgedReading(NamedTuple):
@@ -78,7 +78,7 @@ class PossibleVerdict:
     """One verdict that a call can get, and what gives it; `conditional` if the arguments decide whether it does."""
 
     verdict: Verdict
-    by: VerdictSource
+    source: VerdictSource
     rule: str = ""
     conditional: bool = False
 
@@ -91,53 +91,53 @@ def explain(
     fill: claims.FillTerms | None = None,
 ) -> Explanation:
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
-    judged = claims.judge(policy, call, spec, fill)
+    judgement = claims.judge(policy, call, spec, fill)
     if call.refusal:
-        return Explanation(verdict=judged.verdict, steps=(), by="", why=f"denied: {call.refusal}")
-    told = [_explain_policy(each, judged, spec, lines if each is policy else NO_LINES) for each in policy.both]
-    (way, steps, by, why), others = told[0], told[1:]
+        return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.refusal}")
+    told = [_explain_policy(each, judgement, spec, lines if each is policy else NO_LINES) for each in policy.layers]
+    (judged_reading, steps, by, why), others = told[0], told[1:]
     for other in others:
         why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
-    if call.doubt and not isinstance(judged.verdict, Deny):
+    if call.doubt and not isinstance(judgement.verdict, Deny):
         why = f"{why}. Asked whatever the rules say, because the tool is declared otherwise than it is pinned"
     notes = (
-        *_untrusted_effect_notes(policy, judged, spec, way),
-        *_joined_rules_notes(policy, judged, spec, by),
-        *_verdict_notes(judged),
+        *_untrusted_effect_notes(policy, judgement, spec, judged_reading),
+        *_joined_rules_notes(policy, judgement, spec, by),
+        *_verdict_notes(judgement),
     )
-    decides = way.verdict.kind == judged.verdict.kind
-    return Explanation(verdict=judged.verdict, steps=steps, by=by if decides else "", why=why, notes=notes)
+    decides = judged_reading.verdict.kind == judgement.verdict.kind
+    return Explanation(verdict=judgement.verdict, steps=steps, rule=by if decides else "", conclusion=why, notes=notes)
 
 
 class _PolicyExplanation(NamedTuple):
-    way: JudgedReading
+    judged_reading: JudgedReading
     steps: tuple[RuleEvaluation, ...]
     by: str
     why: str
 
 
 def _explain_policy(
-    policy: Policy, judged: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]
+    policy: Policy, judgement: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]
 ) -> _PolicyExplanation:
     """What one policy makes of the call, by the first of the ways that is as strict as any."""
-    ways = _judge_readings(policy, judged, spec)
-    way = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
-    imitated = policy.imitated(way.reading)
+    ways = _judge_readings(policy, judgement, spec)
+    judged_reading = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
+    imitated = policy.find_imitated_name(judged_reading.reading)
     if imitated:
-        return _PolicyExplanation(way, (), "", f"denied: {imitation_reason(imitated)}")
+        return _PolicyExplanation(judged_reading, (), "", f"denied: {imitation_reason(imitated)}")
     steps: list[RuleEvaluation] = []
-    facts = call_facts(way.reading, way.effect)
+    facts = call_facts(judged_reading.reading, judged_reading.effect)
     for rule in policy.rules:
-        steps.append(_evaluate_rule(rule, way.key, facts, lines.get(rule.name)))
+        steps.append(_evaluate_rule(rule, judged_reading.key, facts, lines.get(rule.name)))
         if steps[-1].holds and not rule.shadow:
             break
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
-    return _PolicyExplanation(way, tuple(steps), by, _conclusion(policy, way, by))
+    return _PolicyExplanation(judged_reading, tuple(steps), by, _conclusion(policy, judged_reading, by))
 
 
-def _judge_readings(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> list[JudgedReading]:
-    alone = replace(policy, also=None)
-    pairs = [(reading, effect) for reading in judged.readings for effect in judged.effects]
+def _judge_readings(policy: Policy, judgement: claims.Judgement, spec: ToolSpec) -> list[JudgedReading]:
+    alone = replace(policy, second_policy=None)
+    pairs = [(reading, effect) for reading in judgement.readings for effect in judgement.effects]
     return [JudgedReading(reading, effect, alone.judge(reading, spec, effect)) for reading, effect in pairs]
 
 
@@ -167,13 +167,13 @@ def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[P
 
 
 def _untrusted_effect_notes(
-    policy: Policy, judged: claims.Judgement, spec: ToolSpec, way: JudgedReading
+    policy: Policy, judgement: claims.Judgement, spec: ToolSpec, judged_reading: JudgedReading
 ) -> Iterator[str]:
     """Where what the program says of its tool does not count: why, and as what it was judged."""
-    if not spec.declared or len(judged.effects) == 1:
+    if not spec.declared or len(judgement.effects) == 1:
         return
     kinds = "It is judged as an unknown tool, as a read, as a write and as destructive, and the strictest holds"
-    here = f"{kinds}: here {EFFECT_WORDS[way.effect]}."
+    here = f"{kinds}: here {EFFECT_WORDS[judged_reading.effect]}."
     if spec.effect:
         reason = _untrusted_reason(policy)
         yield f"What the call says of its tool ({spec.effect}) does not count, because {reason}. {here}"
@@ -182,27 +182,29 @@ def _untrusted_effect_notes(
 
 
 def _untrusted_reason(policy: Policy) -> str:
-    if not all(each.defaults.trust_declared for each in policy.both):
+    if not all(each.defaults.trust_declared for each in policy.layers):
         return "the policy has trust_declared off"
-    if any(each.defaults.unknown_tools == "deny" for each in policy.both):
+    if any(each.defaults.unknown_tools == "deny" for each in policy.layers):
         return "the policy refuses unknown tools"
     return "a rule or a switch that asks or denies names the tool"
 
 
-def _joined_rules_notes(policy: Policy, judged: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
+def _joined_rules_notes(policy: Policy, judgement: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
     """Which other rules ask as well, for another reading or effect: the terms are those of all."""
-    if not isinstance(judged.verdict, Ask):
+    if not isinstance(judgement.verdict, Ask):
         return
-    found = [way.verdict for each in policy.both for way in _judge_readings(each, judged, spec)]
+    found = [
+        judged_reading.verdict for each in policy.layers for judged_reading in _judge_readings(each, judgement, spec)
+    ]
     names = dict.fromkeys(verdict.rule for verdict in found if isinstance(verdict, Ask) and verdict.rule != by)
     if names:
         others = ", ".join(f'the rule "{name}"' if name else "the default" for name in names)
         yield f"By what is known of the call beside what it says, {others} would ask too: the terms are those of all."
 
 
-def _verdict_notes(judged: claims.Judgement) -> tuple[str, ...]:
-    noted = judged.verdict.notes if isinstance(judged.verdict, Ask) else ()
-    return (*noted, *judged.warnings)
+def _verdict_notes(judgement: claims.Judgement) -> tuple[str, ...]:
+    noted = judgement.verdict.notes if isinstance(judgement.verdict, Ask) else ()
+    return (*noted, *judgement.warnings)
 
 
 def _evaluate_rule(rule: Rule, key: MatchKey, facts: Facts, line: int | None) -> RuleEvaluation:
@@ -253,8 +255,8 @@ def _error_text(error: Exception) -> str:
     return words[:200].rstrip(".")
 
 
-def _conclusion(policy: Policy, way: JudgedReading, by: str) -> str:
-    match way.verdict:
+def _conclusion(policy: Policy, judged_reading: JudgedReading, by: str) -> str:
+    match judged_reading.verdict:
         case Allow():
             result = "allowed"
         case Deny(reason):
@@ -263,19 +265,27 @@ def _conclusion(policy: Policy, way: JudgedReading, by: str) -> str:
             result = "asked"
     if by:
         rule = next(rule for rule in policy.rules if rule.name == by)
-        switched = isinstance(way.verdict, Ask) and rule.then == "allow"
-        return f'by the rule "{by}": {result}' + (f", because {_switch_source(policy, way)} say so" if switched else "")
-    return f"no rule matched; by {_default_source(policy, way)}: {result}"
+        switched = isinstance(judged_reading.verdict, Ask) and rule.then == "allow"
+        return f'by the rule "{by}": {result}' + (
+            f", because {_switch_source(policy, judged_reading)} say so" if switched else ""
+        )
+    return f"no rule matched; by {_default_source(policy, judged_reading)}: {result}"
 
 
-def _default_source(policy: Policy, way: JudgedReading) -> str:
-    toggled = any(way.key.tool in policy.toggles.get(agent, {}) for agent in way.key.path)
-    switched = toggled or way.reading.switch or policy.is_switched_on(way.key.path, way.key.tool)
+def _default_source(policy: Policy, judged_reading: JudgedReading) -> str:
+    toggled = any(judged_reading.key.tool in policy.toggles.get(agent, {}) for agent in judged_reading.key.path)
+    switched = (
+        toggled
+        or judged_reading.reading.switch
+        or policy.is_switched_on(judged_reading.key.path, judged_reading.key.tool)
+    )
     return (
-        _switch_source(policy, way) if switched and way.effect else f"the default for {way.effect or 'unknown'} tools"
+        _switch_source(policy, judged_reading)
+        if switched and judged_reading.effect
+        else f"the default for {judged_reading.effect or 'unknown'} tools"
     )
 
 
-def _switch_source(policy: Policy, way: JudgedReading) -> str:
-    on = policy.is_switched_on(way.key.path, way.key.tool)
-    return "the call's own switches" if way.reading.switch and not on else "the agent's tool_approvals"
+def _switch_source(policy: Policy, judged_reading: JudgedReading) -> str:
+    on = policy.is_switched_on(judged_reading.key.path, judged_reading.key.tool)
+    return "the call's own switches" if judged_reading.reading.switch and not on else "the agent's tool_approvals"

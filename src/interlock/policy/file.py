@@ -56,7 +56,7 @@ class KnownNames:
     channels: frozenset[str] | None = None
     tools: frozenset[str] | None = None
     users: frozenset[str] | None = None
-    places: bool = True
+    has_destinations: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class LoadedPolicy:
 
     policy: Policy
     warnings: tuple[str, ...] = ()
-    lines: Mapping[str, int] = field(default_factory=dict)
+    rule_lines: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_policy_file(path: Path) -> str:
@@ -97,16 +97,18 @@ def load_policy(
         )
 
 
-def _load(text: str, draft: _PolicyParser, toggles: Mapping[str, Mapping[str, bool]]) -> LoadedPolicy:
-    top = draft.read.document(text, TOP_KEYS, "a policy")
-    draft.read.whole(top, "version", 1, 1, 1)
-    defaults = _defaults(draft, top)
-    rules = tuple(_rules(draft, top, defaults))
-    switches = _toggles(draft, top, toggles)
-    draft.read.finish()
-    draft.warnings.extend(_unreachable(rules, draft.lines))
-    warnings = tuple(f"line {line}: {message}" for line, message in sorted(draft.warnings))
-    return LoadedPolicy(Policy(rules, defaults, switches, sha256(text.encode()).hexdigest()), warnings, draft.lines)
+def _load(text: str, parser: _PolicyParser, toggles: Mapping[str, Mapping[str, bool]]) -> LoadedPolicy:
+    top = parser.read.document(text, TOP_KEYS, "a policy")
+    parser.read.integer(top, "version", 1, 1, 1)
+    defaults = _defaults(parser, top)
+    rules = tuple(_rules(parser, top, defaults))
+    switches = _toggles(parser, top, toggles)
+    parser.read.finish()
+    parser.warnings.extend(_unreachable(rules, parser.rule_lines))
+    warnings = tuple(f"line {line}: {message}" for line, message in sorted(parser.warnings))
+    return LoadedPolicy(
+        Policy(rules, defaults, switches, sha256(text.encode()).hexdigest()), warnings, parser.rule_lines
+    )
 
 
 @contextmanager
@@ -128,268 +130,274 @@ class _PolicyParser:
     reminders: tuple[int, ...] | None = None
     read: YamlReader = field(default_factory=YamlReader)
     warnings: list[tuple[int, str]] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=dict)
+    rule_lines: dict[str, int] = field(default_factory=dict)
 
 
-def _defaults(draft: _PolicyParser, top: Fields) -> Defaults:
-    read, fields, base = draft.read, draft.read.section(top, "defaults", DEFAULTS_KEYS), Defaults()
-    ladder = _escalation(draft, fields)
-    on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), base.on_expiry)
+def _defaults(parser: _PolicyParser, top: Fields) -> Defaults:
+    reader, fields, base = parser.read, parser.read.section(top, "defaults", DEFAULTS_KEYS), Defaults()
+    ladder = _escalation(parser, fields)
+    on_expiry = reader.choice(fields, "on_expiry", ("reject", "escalate", "approve"), base.on_expiry)
     if on_expiry == "approve":
-        read.complain(fields["on_expiry"].line, "only a rule may say on_expiry: approve, never the defaults")
+        reader.add_problem(fields["on_expiry"].line, "only a rule may say on_expiry: approve, never the defaults")
     if on_expiry == "escalate" and not ladder:
-        read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
-    trust = read.truth(top, "trust_declared", default=base.trust_declared)
+        reader.add_problem(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
+    trust = reader.boolean(top, "trust_declared", default=base.trust_declared)
     defaults = Defaults(
-        unknown_tools="deny" if read.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
-        expires_in={**base.expires_in, **_expires_in(draft, fields)},
+        unknown_tools="deny" if reader.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
+        expires_in={**base.expires_in, **_expires_in(parser, fields)},
         on_expiry=cast(OnExpiry, on_expiry),
-        undo_window=read.duration(fields, "undo_window", base.undo_window),
-        start_within=read.duration(fields, "start_within", base.start_within, 1),
-        remind=_remind(draft, fields, base.remind if draft.reminders is None else draft.reminders),
+        undo_window=reader.duration(fields, "undo_window", base.undo_window),
+        start_within=reader.duration(fields, "start_within", base.start_within, 1),
+        remind=_remind(parser, fields, base.remind if parser.reminders is None else parser.reminders),
         ladder=ladder,
-        trust_declared=read.truth(fields, "trust_declared", default=trust) and trust,
+        trust_declared=reader.boolean(fields, "trust_declared", default=trust) and trust,
     )
-    _check_times(draft, fields, defaults.expires_in, ladder, _remind(draft, fields, ()))
+    _check_times(parser, fields, defaults.expires_in, ladder, _remind(parser, fields, ()))
     return defaults
 
 
-def _rules(draft: _PolicyParser, top: Fields, defaults: Defaults) -> Iterator[Rule]:
-    for item in draft.read.entries(top, "rules"):
-        fields = draft.read.fields(item, RULE_KEYS, "a rule")
+def _rules(parser: _PolicyParser, top: Fields, defaults: Defaults) -> Iterator[Rule]:
+    for item in parser.read.entries(top, "rules"):
+        fields = parser.read.fields(item, RULE_KEYS, "a rule")
         if isinstance(item.value, dict):
-            yield _rule(draft, item.line, fields, defaults)
+            yield _rule(parser, item.line, fields, defaults)
 
 
-def _rule(draft: _PolicyParser, line: int, fields: Fields, defaults: Defaults) -> Rule:
-    read = draft.read
-    name = _name(draft, line, fields)
-    then = read.choice(fields, "then", ("allow", "deny", "ask"))
+def _rule(parser: _PolicyParser, line: int, fields: Fields, defaults: Defaults) -> Rule:
+    reader = parser.read
+    name = _name(parser, line, fields)
+    then = reader.choice(fields, "then", ("allow", "deny", "ask"))
     if "then" not in fields:
-        read.complain(line, "a rule needs then: allow, deny or ask")
-    windows = _expires_in(draft, fields) if then == "ask" else {}
-    when, source = _condition(draft, fields)
+        reader.add_problem(line, "a rule needs then: allow, deny or ask")
+    windows = _expires_in(parser, fields) if then == "ask" else {}
+    when, source = _condition(parser, fields)
     if then in ("allow", "deny"):
-        _check_no_terms(draft, fields, then)
+        _check_no_terms(parser, fields, then)
     return Rule(
         name,
         cast(VerdictKind, then),
-        tools=_tools(draft, fields),
-        effects=frozenset(read.texts(fields, "effect", EFFECTS)),
-        agents=_agents(draft, fields),
-        users=_users(draft, fields),
-        teams=frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
-        priorities=frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
+        tools=_tools(parser, fields),
+        effects=frozenset(reader.texts(fields, "effect", EFFECTS)),
+        agents=_agents(parser, fields),
+        users=_users(parser, fields),
+        teams=frozenset(reader.texts(fields, "teams", parser.names.teams, "team")),
+        priorities=frozenset(reader.texts(fields, "priorities", PRIORITIES, "priority")),
         when=when,
-        reason=read.text(fields, "reason"),
-        ask=_ask(draft, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
+        reason=reader.text(fields, "reason"),
+        ask=_ask(parser, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
         expires_in=windows,
-        shadow=read.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
+        shadow=reader.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
         source=source,
     )
 
 
-def _check_no_terms(draft: _PolicyParser, fields: Fields, then: str) -> None:
+def _check_no_terms(parser: _PolicyParser, fields: Fields, then: str) -> None:
     for key in ASK_KEYS:
         if key in fields:
-            draft.read.complain(fields[key].line, f"{key} goes with then: ask, and this rule says then: {then}")
+            parser.read.add_problem(fields[key].line, f"{key} goes with then: ask, and this rule says then: {then}")
 
 
-def _name(draft: _PolicyParser, line: int, fields: Fields) -> str:
-    name = draft.read.text(fields, "name")
+def _name(parser: _PolicyParser, line: int, fields: Fields) -> str:
+    name = parser.read.text(fields, "name")
     if "name" not in fields:
-        draft.read.complain(line, "a rule needs a name")
+        parser.read.add_problem(line, "a rule needs a name")
     elif len(name) > MAX_NAME:
-        draft.read.complain(line, f"the name of a rule has at most {MAX_NAME} characters")
-    elif name in draft.lines:
-        draft.read.complain(line, f'the rule of line {draft.lines[name]} is called "{name}" too; names are unique')
+        parser.read.add_problem(line, f"the name of a rule has at most {MAX_NAME} characters")
+    elif name in parser.rule_lines:
+        parser.read.add_problem(
+            line, f'the rule of line {parser.rule_lines[name]} is called "{name}" too; names are unique'
+        )
     else:
-        draft.lines[name] = line
+        parser.rule_lines[name] = line
     return name
 
 
-def _tools(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
-    patterns = _patterns(draft, fields, "tools")
-    known = draft.names.tools
+def _tools(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
+    patterns = _patterns(parser, fields, "tools")
+    known = parser.names.tools
     for pattern in patterns if known is not None else ():
         if known is not None and pattern not in known and not any(matches_pattern(tool, pattern) for tool in known):
-            draft.warnings.append((fields["tools"].line, f'no registered tool matches "{pattern}"'))
+            parser.warnings.append((fields["tools"].line, f'no registered tool matches "{pattern}"'))
     return patterns
 
 
-def _users(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
+def _users(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     """Patterns such as `*@example.com` may match people who are not there yet; plain names may not."""
-    users = _patterns(draft, fields, "users")
+    users = _patterns(parser, fields, "users")
     plain = [name for name in users if not any(mark in name for mark in "*?")]
     if plain:
         _people(
-            draft, {"users": YamlNode([YamlNode(name, fields["users"].line) for name in plain], fields["users"].line)}
+            parser, {"users": YamlNode([YamlNode(name, fields["users"].line) for name in plain], fields["users"].line)}
         )
     return users
 
 
-def _agents(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
-    return _patterns(draft, fields, "agents")
+def _agents(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
+    return _patterns(parser, fields, "agents")
 
 
-def _patterns(draft: _PolicyParser, fields: Fields, key: str) -> tuple[str, ...]:
-    patterns = draft.read.texts(fields, key)
+def _patterns(parser: _PolicyParser, fields: Fields, key: str) -> tuple[str, ...]:
+    patterns = parser.read.texts(fields, key)
     for pattern in patterns:
-        if _CHARACTER_CLASS.search(pattern) and pattern not in (draft.names.tools or ()):
+        if _CHARACTER_CLASS.search(pattern) and pattern not in (parser.names.tools or ()):
             text = f'"{pattern}" stands for itself: only * and ? are wildcards. Write a pattern for each letter'
-            draft.warnings.append((fields[key].line, text))
+            parser.warnings.append((fields[key].line, text))
     return patterns
 
 
-def _condition(draft: _PolicyParser, fields: Fields) -> tuple[Condition | None, str]:
-    source = draft.read.text(fields, "when")
+def _condition(parser: _PolicyParser, fields: Fields) -> tuple[Condition | None, str]:
+    source = parser.read.text(fields, "when")
     try:
-        return (draft.compile(source) if source else None), source
+        return (parser.compile(source) if source else None), source
     except Misconfigured as error:
-        draft.read.complain(fields["when"].line, f"when: {error.message}")
+        parser.read.add_problem(fields["when"].line, f"when: {error.message}")
         return None, source
 
 
-def _ask(draft: _PolicyParser, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
-    read = draft.read
-    own_ladder = _escalation(draft, fields)
-    _check_times(draft, fields, windows, own_ladder, _remind(draft, fields, ()))
+def _ask(parser: _PolicyParser, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
+    reader = parser.read
+    own_ladder = _escalation(parser, fields)
+    _check_times(parser, fields, windows, own_ladder, _remind(parser, fields, ()))
     ladder = own_ladder or defaults.ladder
-    on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
+    on_expiry = reader.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
     if on_expiry == "escalate" and not ladder and "on_expiry" in fields:
-        read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the rule or the defaults")
-    exclude = read.texts(fields, "exclude", EXCLUSIONS, "exclusion")
+        reader.add_problem(
+            fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the rule or the defaults"
+        )
+    exclude = reader.texts(fields, "exclude", EXCLUSIONS, "exclusion")
     return Ask(
         "",
-        _stages(draft, fields, ladder),
+        _stages(parser, fields, ladder),
         exclude=frozenset(EXCLUSIONS.get(name, "") for name in exclude),
-        decisions=read.texts(fields, "decisions", KINDS, "decision") or KINDS,
-        priority=read.choice(fields, "priority", PRIORITIES),  # none: the call's own
+        decisions=reader.texts(fields, "decisions", KINDS, "decision") or KINDS,
+        priority=reader.choice(fields, "priority", PRIORITIES),  # none: the call's own
         on_expiry=cast(OnExpiry, on_expiry),
         ladder=ladder,
-        remind=_remind(draft, fields, defaults.remind),
-        undo_window=read.duration(fields, "undo_window", defaults.undo_window),
-        start_within=read.duration(fields, "start_within", defaults.start_within, 1),
-        channels=_channels(draft, fields),
+        remind=_remind(parser, fields, defaults.remind),
+        undo_window=reader.duration(fields, "undo_window", defaults.undo_window),
+        start_within=reader.duration(fields, "start_within", defaults.start_within, 1),
+        channels=_channels(parser, fields),
     )
 
 
-def _stages(draft: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> tuple[Stage, ...]:
+def _stages(parser: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> tuple[Stage, ...]:
     if "stages" not in fields:
-        return (_stage(draft, fields, ladder),)
+        return (_stage(parser, fields, ladder),)
     for key in ("approvers", "quorum"):
         if key in fields:
-            draft.read.complain(fields[key].line, f"{key} goes into each of the stages when a rule has stages")
-    items = draft.read.entries(fields, "stages")
+            parser.read.add_problem(fields[key].line, f"{key} goes into each of the stages when a rule has stages")
+    items = parser.read.entries(fields, "stages")
     if not items:
-        draft.read.complain(fields["stages"].line, "stages is an empty list; remove the key or put something in it")
+        parser.read.add_problem(fields["stages"].line, "stages is an empty list; remove the key or put something in it")
     keys = ("approvers", "quorum")
-    return tuple(_stage(draft, draft.read.fields(item, keys, "a stage"), ladder) for item in items)
+    return tuple(_stage(parser, parser.read.fields(item, keys, "a stage"), ladder) for item in items)
 
 
-def _stage(draft: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> Stage:
-    quorum = draft.read.whole(fields, "quorum", 1, 1, MAX_QUORUM)
+def _stage(parser: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> Stage:
+    quorum = parser.read.integer(fields, "quorum", 1, 1, MAX_QUORUM)
     if "approvers" not in fields:
         return Stage(None, quorum)
-    people = _people(draft, draft.read.section(fields, "approvers", ("users", "teams")))
+    people = _people(parser, parser.read.section(fields, "approvers", ("users", "teams")))
     if fields["approvers"].value == {}:
-        draft.read.complain(fields["approvers"].line, "approvers names nobody; give users or teams")
-    reachable = people.users.union(*(rung.to.users for rung in ladder))
-    open_ended = people.teams or any(rung.to.teams for rung in ladder)
+        parser.read.add_problem(fields["approvers"].line, "approvers names nobody; give users or teams")
+    reachable = people.users.union(*(step.to.users for step in ladder))
+    open_ended = people.teams or any(step.to.teams for step in ladder)
     if people.users and not open_ended and quorum > len(reachable):
-        draft.read.complain(
+        parser.read.add_problem(
             fields["quorum"].line,
             f"quorum is {quorum}, but only {len(reachable)} may decide; nobody could ever approve",
         )
     return Stage(people, quorum)
 
 
-def _people(draft: _PolicyParser, fields: Fields) -> People:
-    users = draft.read.texts(fields, "users", draft.names.users, "user")
-    return People(frozenset(users), frozenset(draft.read.texts(fields, "teams", draft.names.teams, "team")))
+def _people(parser: _PolicyParser, fields: Fields) -> People:
+    users = parser.read.texts(fields, "users", parser.names.users, "user")
+    return People(frozenset(users), frozenset(parser.read.texts(fields, "teams", parser.names.teams, "team")))
 
 
-def _escalation(draft: _PolicyParser, fields: Fields) -> tuple[EscalationStep, ...]:
-    rungs = [_escalation_step(draft, item) for item in draft.read.entries(fields, "escalate")]
-    return tuple(sorted(rungs, key=lambda rung: rung.after))  # core climbs them in this order
+def _escalation(parser: _PolicyParser, fields: Fields) -> tuple[EscalationStep, ...]:
+    rungs = [_escalation_step(parser, item) for item in parser.read.entries(fields, "escalate")]
+    return tuple(sorted(rungs, key=lambda step: step.after))  # core climbs them in this order
 
 
-def _escalation_step(draft: _PolicyParser, item: YamlNode) -> EscalationStep:
-    fields = draft.read.fields(item, ("after", "to", "channels"), "an escalate step")
-    people = _people(draft, draft.read.section(fields, "to", ("users", "teams")))
-    channels = _channels(draft, fields)
+def _escalation_step(parser: _PolicyParser, item: YamlNode) -> EscalationStep:
+    fields = parser.read.fields(item, ("after", "to", "channels"), "an escalate step")
+    people = _people(parser, parser.read.section(fields, "to", ("users", "teams")))
+    channels = _channels(parser, fields)
     if "after" not in fields:
-        draft.read.complain(item.line, "an escalate step needs after: a duration such as 10m")
+        parser.read.add_problem(item.line, "an escalate step needs after: a duration such as 10m")
     if not people.users and not people.teams and not channels:
-        draft.read.complain(item.line, "an escalate step reaches nobody; give it to: or channels:")
-    return EscalationStep(draft.read.duration(fields, "after", 0), people, channels)
+        parser.read.add_problem(item.line, "an escalate step reaches nobody; give it to: or channels:")
+    return EscalationStep(parser.read.duration(fields, "after", 0), people, channels)
 
 
-def _channels(draft: _PolicyParser, fields: Fields) -> tuple[str, ...]:
+def _channels(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
     """Names of channels, and of places where there are some."""
-    names = draft.names.channels
+    names = parser.names.channels
     if names is None or "channels" not in fields:
-        return draft.read.texts(fields, "channels")
+        return parser.read.texts(fields, "channels")
     value = fields["channels"].value
     items = [item.value for item in value] if isinstance(value, list) else [value]
     places = {item for item in items if isinstance(item, str) and item.startswith(DESTINATION_PREFIX)}
-    if places and not draft.names.places:
-        draft.read.complain(fields["channels"].line, f'"{min(places)}" is a place, and no channel has places')
-    return draft.read.texts(fields, "channels", names | places, "channel")
+    if places and not parser.names.has_destinations:
+        parser.read.add_problem(fields["channels"].line, f'"{min(places)}" is a place, and no channel has places')
+    return parser.read.texts(fields, "channels", names | places, "channel")
 
 
-def _remind(draft: _PolicyParser, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+def _remind(parser: _PolicyParser, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
     """An empty list says that there are none."""
     if "remind" not in fields:
         return default
     value = fields["remind"].value
     items = value if isinstance(value, list) else [fields["remind"]]
-    return tuple(sorted({draft.read.time(item, "remind", 1) for item in items}))
+    return tuple(sorted({parser.read.node_duration(item, "remind", 1) for item in items}))
 
 
-def _expires_in(draft: _PolicyParser, fields: Fields) -> dict[str, int]:
+def _expires_in(parser: _PolicyParser, fields: Fields) -> dict[str, int]:
     if "expires_in" not in fields:
         return {}
     if not isinstance(fields["expires_in"].value, dict):
-        windows = dict.fromkeys(SETTINGS, draft.read.duration(fields, "expires_in", 0, 1))
+        windows = dict.fromkeys(SETTINGS, parser.read.duration(fields, "expires_in", 0, 1))
     else:
-        inner = draft.read.section(fields, "expires_in", SETTINGS)
-        windows = {setting: draft.read.duration(inner, setting, 0, 1) for setting in inner}
+        inner = parser.read.section(fields, "expires_in", SETTINGS)
+        windows = {setting: parser.read.duration(inner, setting, 0, 1) for setting in inner}
     return {setting: window for setting, window in windows.items() if window}  # 0 was complained about
 
 
 def _check_times(
-    draft: _PolicyParser,
+    parser: _PolicyParser,
     fields: Fields,
     windows: Mapping[str, int],
     ladder: tuple[EscalationStep, ...],
     reminders: tuple[int, ...],
 ) -> None:
     """What comes after the end never happens: a mistake if it is so everywhere, worth a word if somewhere."""
-    times = [("escalate", rung.after) for rung in ladder] + [("remind", after) for after in reminders]
+    times = [("escalate", step.after) for step in ladder] + [("remind", after) for after in reminders]
     for key, after in times:
         missed = sorted(setting for setting, window in windows.items() if after >= window)
         what = f"{key} after {format_duration(after)} never happens"
         if len(missed) == len(windows):
             longest = format_duration(max(windows.values()))
-            draft.read.complain(fields[key].line, f"{what}: the request expires after {longest}")
+            parser.read.add_problem(fields[key].line, f"{what}: the request expires after {longest}")
         elif missed:
-            draft.warnings.append(
+            parser.warnings.append(
                 (fields[key].line, f"{what} in {' and '.join(missed)}, where requests expire earlier")
             )
 
 
-def _toggles(draft: _PolicyParser, top: Fields, others: Mapping[str, Mapping[str, bool]]) -> dict[str, dict[str, bool]]:
+def _toggles(
+    parser: _PolicyParser, top: Fields, others: Mapping[str, Mapping[str, bool]]
+) -> dict[str, dict[str, bool]]:
     """Where two places speak of the same tool, the one that asks wins."""
     switches = {agent: dict(tools) for agent, tools in others.items()}
-    for agent, item in draft.read.mapping(top, "agents").items():
-        fields = draft.read.fields(item, ("tool_approvals",), "an agent")
-        tools = draft.read.mapping(fields, "tool_approvals")
+    for agent, item in parser.read.mapping(top, "agents").items():
+        fields = parser.read.fields(item, ("tool_approvals",), "an agent")
+        tools = parser.read.mapping(fields, "tool_approvals")
         mine = switches.setdefault(agent, {})
         for tool, answer in tools.items():
-            mine[tool] = draft.read.truth(tools, tool, default=True) or mine.get(tool, False)
-            if draft.names.tools is not None and tool not in draft.names.tools:
-                draft.warnings.append((answer.line, f'tool_approvals: no registered tool is called "{tool}"'))
+            mine[tool] = parser.read.boolean(tools, tool, default=True) or mine.get(tool, False)
+            if parser.names.tools is not None and tool not in parser.names.tools:
+                parser.warnings.append((answer.line, f'tool_approvals: no registered tool is called "{tool}"'))
     return switches
 
 
@@ -426,41 +434,41 @@ class ConfiguredPolicy:
     text: str
     origin: str
     is_file: bool = True
-    always: bool = False
+    is_always_applied: bool = False
 
     @property
     def sha256(self) -> str:
         return sha256(self.text.encode()).hexdigest()
 
-    def stale(self, in_force: PolicyVersion | None) -> StalePolicy | None:
+    def check_stale(self, policy_version: PolicyVersion | None) -> StalePolicy | None:
         """None where its text is in force, or nothing is."""
-        if in_force is None or in_force.sha256 == self.sha256:
+        if policy_version is None or policy_version.sha256 == self.sha256:
             return None
-        return StalePolicy(self, in_force.version, in_force.author, both=in_force.source == "file")
+        return StalePolicy(
+            self, policy_version.version, policy_version.author, is_combined=policy_version.source == "file"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class StalePolicy:
     """Another version is in force than the process was started with; `both` if it judges by the two of them."""
 
-    own: ConfiguredPolicy
+    configured: ConfiguredPolicy
     version: int
     author: str
-    both: bool
+    is_combined: bool
 
     @property
     def message(self) -> str:
-        replaced = (
-            f"The policy of {self.own.origin} is not in force: version {self.version} by {self.author} replaced it"
-        )
-        if self.both:
+        replaced = f"The policy of {self.configured.origin} is not in force: version {self.version} by {self.author} replaced it"
+        if self.is_combined:
             return f"{replaced}. That is another file's, so this process judges by both and the stricter verdict holds."
         return f"{replaced}, and counts alone."
 
     @property
     def command(self) -> str:
         """What puts it back."""
-        return f"interlock policy put {self.own.origin if self.own.is_file else 'FILE'}"
+        return f"interlock policy put {self.configured.origin if self.configured.is_file else 'FILE'}"
 
 
 def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
@@ -469,7 +477,7 @@ def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
         case InlinePolicy(text):
             return ConfiguredPolicy(text, str(settings.file or "the configuration"), is_file=False)
         case PolicyFile(file, apply):
-            return ConfiguredPolicy(read_policy_file(file), str(file), always=apply == "always")
+            return ConfiguredPolicy(read_policy_file(file), str(file), is_always_applied=apply == "always")
         case Path() as path:
             return ConfiguredPolicy(read_policy_file(path), str(path))
         case _:
@@ -477,11 +485,14 @@ def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
 
 
 def load_effective_policy(
-    in_force: PolicyVersion | None, own: ConfiguredPolicy | None, load: Callable[[str], LoadedPolicy]
+    policy_version: PolicyVersion | None, configured: ConfiguredPolicy | None, load: Callable[[str], LoadedPolicy]
 ) -> tuple[LoadedPolicy, StalePolicy | None]:
     """What is in force, and where that is another file's, the process's own policy beside it."""
-    loaded, stale = load(in_force.body if in_force else ""), own.stale(in_force) if own else None
-    if own is None or stale is None or not stale.both:
+    loaded, stale = (
+        load(policy_version.body if policy_version else ""),
+        configured.check_stale(policy_version) if configured else None,
+    )
+    if configured is None or stale is None or not stale.is_combined:
         return loaded, stale
-    beside = load(own.text).policy
-    return replace(loaded, policy=replace(loaded.policy, also=beside)), stale
+    beside = load(configured.text).policy
+    return replace(loaded, policy=replace(loaded.policy, second_policy=beside)), stale

@@ -41,41 +41,48 @@ class RuleActivity:
 
 
 async def run_rehearsal(
-    store: LedgerReader, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: ReportProgress
+    store: LedgerReader,
+    workspace: str,
+    policies: tuple[Policy, Policy],
+    since: int,
+    keep: int,
+    report_progress: ReportProgress,
 ) -> RehearsalResult:
     """`policies` are the one in force and the draft. Whoever is `told` ends it there with a False."""
-    total, erased = await store.count_recorded(workspace, since)
+    total, erased = await store.count_recorded_calls(workspace, since)
     rehearsal, done = Rehearsal(*policies, keep), 0
-    async for page in store.recorded(workspace, since):
+    async for page in store.recorded_calls(workspace, since):
         await asyncio.to_thread(rehearsal.feed, page)  # others may be waiting for this event loop
         done += len(page)
-        if told(done, max(done, total)) is False:
+        if report_progress(done, max(done, total)) is False:
             break
     reads = (await store.stats(workspace)).allowed_reads
     return RehearsalResult(rehearsal.report(), erased, reads, max(0, total - done))
 
 
-async def shadow_report(store: LedgerReader, workspace: str, since: int, told: ReportProgress) -> ShadowReport:
+async def shadow_report(
+    store: LedgerReader, workspace: str, since: int, report_progress: ReportProgress
+) -> ShadowReport:
     end = (await store.head(workspace)).seq
     shadowing = ShadowRuleCounter(since)
     async for page in store.entries(workspace):
         shadowing.feed(page)
-        told(page[-1].seq, max(page[-1].seq, end))
+        report_progress(page[-1].seq, max(page[-1].seq, end))
     return shadowing.report()
 
 
 async def rule_activity(
-    store: LedgerReader, workspace: str, since: int, most: int, told: ReportProgress
+    store: LedgerReader, workspace: str, since: int, max_entries: int, report_progress: ReportProgress
 ) -> RuleActivity:
     """Over the newest `most` entries of the ledger. Whoever is `told` ends it there with a False."""
     end = (await store.head(workspace)).seq
-    after = max(0, end - most)
+    after = max(0, end - max_entries)
     matching, shadowing = RuleUsageCounter(since), ShadowRuleCounter(since)
     complete, first = True, 0
     async for page in store.entries(workspace, after):
         first = first or page[0].at
         await asyncio.to_thread(_feed_counters, matching, shadowing, page)
-        if told(page[-1].seq - after, end - after) is False:
+        if report_progress(page[-1].seq - after, end - after) is False:
             complete = page[-1].seq >= end
             break
     return RuleActivity(matching.report(), shadowing.report(), complete and (after == 0 or first < since))

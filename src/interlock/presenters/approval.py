@@ -107,8 +107,8 @@ def may_decide_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[st
     """`may_not` says why, in words for the person."""
     found = decision_blockers(approval, reviewer, now)
     return {
-        "may_decide": [kind for kind, hindrance in found.items() if not hindrance],
-        "may_not": {kind: hindrance for kind, hindrance in found.items() if hindrance},
+        "may_decide": [kind for kind, blocker in found.items() if not blocker],
+        "may_not": {kind: blocker for kind, blocker in found.items() if blocker},
     }
 
 
@@ -141,16 +141,16 @@ def entry_json(entry: Entry) -> dict[str, object]:
     }
 
 
-def decision_json(decided: DecisionRecord | None) -> dict[str, object] | None:
-    if decided is None:
+def decision_json(decision_record: DecisionRecord | None) -> dict[str, object] | None:
+    if decision_record is None:
         return None
     return {
-        "kind": decided.kind,
-        "by": decided.by,
-        "at": rfc3339(decided.at),
-        "via": decided.via,
-        "reason": decided.reason,
-        "comment": decided.comment,
+        "kind": decision_record.kind,
+        "by": decision_record.by,
+        "at": rfc3339(decision_record.at),
+        "via": decision_record.via,
+        "reason": decision_record.reason,
+        "comment": decision_record.comment,
     }
 
 

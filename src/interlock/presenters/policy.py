@@ -73,10 +73,10 @@ def grant_json(grant: Grant, now: int) -> dict[str, object]:
 
 
 def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
-    revoked = None if view.revoked is None else entry_content(view.revoked)
+    revoked = None if view.revocation_entry is None else entry_content(view.revocation_entry)
     return {
         **grant_json(view.grant, now),
-        "revoked_by": None if view.revoked is None else view.revoked.actor,
+        "revoked_by": None if view.revocation_entry is None else view.revocation_entry.actor,
         "revoked_reason": None if revoked is None else revoked.get("reason"),
         "calls": [
             {
@@ -86,7 +86,7 @@ def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
                 "sentence": approval_sentence(stored),
                 "amount": grant_amount(stored, view.grant) or None,
             }
-            for stored in view.used
+            for stored in view.recent_calls
         ],
     }
 
@@ -94,7 +94,7 @@ def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
 def grant_amount(stored: Stored, grant: Grant) -> str:
     """Empty without a budget, and once the arguments were erased."""
     shown = stored.payload.shown or stored.payload.args
-    amount = Amounts(shown).at(grant.budget_of) if grant.budget and shown else None
+    amount = Amounts(shown).get(grant.budget_of) if grant.budget and shown else None
     return "" if amount is None else format_amount(amount)
 
 
@@ -123,8 +123,8 @@ def explanation_json(explained: Explanation, origin: str, loaded: LoadedPolicy) 
     return {
         "judged_as": explained.judged_as,
         "verdict": explained.verdict.kind,
-        "rule": explained.by,
-        "why": explained.why,
+        "rule": explained.rule,
+        "why": explained.conclusion,
         "terms": read_canonical(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
         "reason": explained.verdict.reason if isinstance(explained.verdict, Deny) else None,
         "steps": [_rule_evaluation_json(step) for step in explained.steps],
@@ -148,7 +148,7 @@ def difference_json(difference: PolicyDifference) -> dict[str, object]:
                 "old_place": each.old_place,
                 "new_place": each.new_place,
                 "moved": each.moved,
-                "changes": _field_differences_json(each.facets),
+                "changes": _field_differences_json(each.changes),
             }
             for each in difference.rules
         ],
@@ -171,8 +171,10 @@ def rehearsal_json(rehearsed: RehearsalResult, now: int, kept: str) -> dict[str,
         "calls": report.calls,
         "first": optional_rfc3339(report.first or None),
         "last": optional_rfc3339(report.last or None),
-        "verdicts": {old: {new: report.turns.get((old, new), 0) for new in VERDICT_KINDS} for old in VERDICT_KINDS},
-        "turned": report.turned,
+        "verdicts": {
+            old: {new: report.verdict_counts.get((old, new), 0) for new in VERDICT_KINDS} for old in VERDICT_KINDS
+        },
+        "turned": report.changed_verdicts,
         "other_terms": report.other_terms,
         "loosened": report.loosened,
         "outdated": report.outdated,
@@ -192,14 +194,16 @@ def rehearsal_json(rehearsed: RehearsalResult, now: int, kept: str) -> dict[str,
 def answers_per_day(report: RehearsalReport, now: int) -> Iterator[tuple[str, float, float]]:
     """Those for whom most changes come first. Less than a day counts as one: it says nothing of the others."""
     days = max(1.0, (now - report.first) / DAY)
-    groups = sorted(report.asked.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
+    groups = sorted(report.answers_needed.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
     for people, (old, new) in groups:
         yield _approvers_text(people), old / days, new / days
 
 
 def recorded_sentence(each: RecordedCall) -> str:
     """A denied call has no approval that would keep one; its arguments are redacted already."""
-    return each.sentence or (f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.value))
+    return each.sentence or (
+        f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.parsed_args)
+    )
 
 
 def _cause_json(cause: VerdictChangeCause, count: int) -> dict[str, object]:
@@ -218,7 +222,7 @@ def tool_json(tool: CatalogTool) -> dict[str, object]:
     pin = tool.pin
     return {
         "name": tool.name,
-        "standing": tool.standing,
+        "standing": tool.status,
         **_definition_json(tool.spec),
         "agents": list(tool.agents),
         "first_seen_at": optional_rfc3339(tool.first_at),
@@ -229,7 +233,7 @@ def tool_json(tool: CatalogTool) -> dict[str, object]:
         "pinned_at": optional_rfc3339(pin.at if pin else None),
         "changed": list(tool.changed),
         "named_by": tool.named_by,
-        "on_word": tool.on_word,
+        "on_word": tool.is_declaration_trusted,
         "looks_like": list(tool.looks_like),
     }
 

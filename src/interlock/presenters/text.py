@@ -22,9 +22,9 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
     if terms.channels:
         yield "told at", ", ".join(map(visible, terms.channels))
     yield "expires", f"after {format_duration(terms.expires_in)}; {_expiry_text(terms)}"
-    for rung in terms.ladder:
-        channels = f" by {', '.join(map(visible, rung.channels))}" if rung.channels else ""
-        yield "escalates", f"after {format_duration(rung.after)} to {people_text(rung.to) or 'nobody new'}{channels}"
+    for step in terms.ladder:
+        channels = f" by {', '.join(map(visible, step.channels))}" if step.channels else ""
+        yield "escalates", f"after {format_duration(step.after)} to {people_text(step.to) or 'nobody new'}{channels}"
     if terms.remind:
         yield "reminds", "after " + ", ".join(format_duration(after or terms.expires_in // 2) for after in terms.remind)
     yield "undo", f"a rejection can be taken back for {format_duration(terms.undo_window)}"

@@ -41,25 +41,25 @@ TYPE_NAMES = {
 
 def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
     """At most 50 problems; none when the value fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
-    checker = _get_compiled(canonical(schema))
+    compiled = _get_compiled(canonical(schema))
     try:
-        limit = _choose_detail(checker, schema, value)
+        limit = _choose_detail(compiled, schema, value)
     except (SchemaTooCostly, RecursionError):
         return (TOO_COSTLY,)
     try:
-        if checker.validator.is_valid(value):
+        if compiled.validator.is_valid(value):
             return ()
-        problems = (problem for error in _errors(checker.validator, value, limit) for problem in _problems(error))
+        problems = (problem for error in _errors(compiled.validator, value, limit) for problem in _problems(error))
         return tuple(islice(problems, MAX_PROBLEMS)) or (UNEXPLAINED,)
     except ValueError as error:  # not JSON at all, such as a key that is no text
         return (Problem("", _truncate(str(error))),)
 
 
-def _choose_detail(checker: CompiledSchema, schema: Mapping[str, object], value: object) -> ErrorDetail:
+def _choose_detail(compiled: CompiledSchema, schema: Mapping[str, object], value: object) -> ErrorDetail:
     """To find every reason takes a thousand times as long as to find that there is one. Raises TooMuch."""
-    shape = checker.shape
-    if shape.tame:
-        work = shape.parts * len(json.dumps(value, default=str)) // 2  # no part of it takes less than two bytes
+    shape = compiled.shape
+    if shape.is_linear:
+        work = shape.part_count * len(json.dumps(value, default=str)) // 2  # no part of it takes less than two bytes
         if work <= MAX_QUICK_WORK:
             return "every"
         if work <= MAX_LINEAR_WORK:
@@ -255,16 +255,16 @@ class SchemaTooCostly(Exception):
 def count_steps(schema: object, value: object) -> int:
     """Raises TooMuch beyond the most, and for references that cannot be followed by looking at the schema alone."""
     count = _StepCounter(schema)
-    count.meet(schema, value)
+    count.visit(schema, value)
     return count.steps
 
 
 class SchemaShape(NamedTuple):
     """Of a schema: `parts` may all meet one part of a value; a `tame` one meets each part of a value only once."""
 
-    parts: int
+    part_count: int
     patterns: int
-    tame: bool
+    is_linear: bool
 
 
 def measure_schema(schema: object) -> SchemaShape:
@@ -279,11 +279,11 @@ def measure_schema(schema: object) -> SchemaShape:
             inner = [measure_schema(each) for each in schema]
             parts, texts, tame = len(schema) // 20, [], True
         case _:
-            return SchemaShape(0, 0, tame=True)
+            return SchemaShape(0, 0, is_linear=True)
     return SchemaShape(
-        parts + sum(each.parts for each in inner),
+        parts + sum(each.part_count for each in inner),
         len(texts) + sum(each.patterns for each in inner),
-        tame and all(each.tame for each in inner),
+        tame and all(each.is_linear for each in inner),
     )
 
 
@@ -304,7 +304,7 @@ class _StepCounter:
         if self.steps > MAX_STEPS:
             raise SchemaTooCostly
 
-    def meet(self, schema: object, value: object) -> None:
+    def visit(self, schema: object, value: object) -> None:
         self.add(1)
         if not isinstance(schema, Mapping):
             return
@@ -323,7 +323,7 @@ class _StepCounter:
         elif word in _COMBINATORS:
             self._each(_list(inner), value)
         elif word in _CONDITIONALS:
-            self.meet(inner, value)
+            self.visit(inner, value)
         elif word in ("dependentSchemas", "dependencies"):
             self._each(_mapping(inner).values(), value)
         else:
@@ -346,7 +346,7 @@ class _StepCounter:
         if word == "properties":
             for name, schema in _mapping(inner).items():
                 if name in value:
-                    self.meet(schema, value[name])
+                    self.visit(schema, value[name])
         elif word == "patternProperties":
             for pattern, schema in _mapping(inner).items():
                 for name in value:
@@ -360,7 +360,7 @@ class _StepCounter:
             self._all(inner, value)
         elif word in ("items", "prefixItems"):
             for schema, item in zip(_list(inner), value, strict=False):
-                self.meet(schema, item)
+                self.visit(schema, item)
         elif word == "uniqueItems":
             self.add(len(value) // 10)
 
@@ -374,7 +374,7 @@ class _StepCounter:
         self._following += 1
         if self._following > 100:  # in a circle, or as good as
             raise SchemaTooCostly
-        self.meet(self._target(reference), value)
+        self.visit(self._target(reference), value)
         self._following -= 1
 
     def _target(self, reference: object) -> object:
@@ -395,10 +395,10 @@ class _StepCounter:
 
     def _each(self, schemas: Iterable[object], value: object) -> None:
         for schema in schemas:
-            self.meet(schema, value)
+            self.visit(schema, value)
 
     def _all(self, schema: object, values: Iterable[object]) -> None:
-        meet: Callable[[object, object], None] = self.meet
+        meet: Callable[[object, object], None] = self.visit
         for value in values:
             meet(schema, value)
 

@@ -78,21 +78,21 @@ class Agent:
         the tool itself is recorded and raised as it is; after EffectUnknown nobody knows whether it ran. Raises
         InvalidRequest for arguments that do not fit.
         """
-        live = await self._live()
-        step = await live.begun(call, spec)
+        session = await self._open_session()
+        step = await session.try_start(call, spec)
         if not isinstance(step, Runnable):
             return step
         args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
-        return Executed(await execute(live, step, spec, lambda: body(args)))
+        return Executed(await execute(session, step, spec, lambda: body(args)))
 
     def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Executed | Outcome:
         """The same from synchronous code; the tool runs in the thread of the caller."""
-        live, bridge = self.lock.open(), self.lock.bridge
-        step = bridge.run(live.begun(call, spec))
+        session, loop_thread = self.lock.open(), self.lock.loop_thread
+        step = loop_thread.run(session.try_start(call, spec))
         if not isinstance(step, Runnable):
             return step
         args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
-        return Executed(execute_sync(live, step, spec, lambda: body(args), bridge))
+        return Executed(execute_sync(session, step, spec, lambda: body(args), loop_thread))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         """Until it needs no more waiting; holds nothing but this coroutine."""
@@ -122,7 +122,7 @@ class Agent:
         try:
             outcome = self.attempt_sync(call, spec, lambda args: function(**args))
             while isinstance(outcome, Waiting):
-                self.lock.bridge.run(self.lock.open().side.wait(outcome.approval_id))
+                self.lock.loop_thread.run(self.lock.open().backend.wait(outcome.approval_id))
                 outcome = self.attempt_sync(call, spec, lambda args: function(**args))
         except InvalidRequest as error:
             return invalid_arguments_message(error)
@@ -136,31 +136,31 @@ class Agent:
         It survives the end of the program. What `state` is, is the framework's own business: at most 4 MiB.
         """
         check_pause(run_id, state)
-        return await (await self._live()).side.pause(self.path[0], bounded_id(run_id), run_id, bytes(state))
+        return await (await self._open_session()).backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state))
 
     def pause_sync(self, run_id: str, state: bytes = b"") -> Pause:
         check_pause(run_id, state)
-        side = self.lock.open().side
-        return self.lock.bridge.run(side.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
+        backend = self.lock.open().backend
+        return self.lock.loop_thread.run(backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
 
     async def paused(self) -> list[Pause]:
         """Those that wait longest first, without their state; at most 10,000."""
-        return list(await (await self._live()).side.paused(self.path[0]))
+        return list(await (await self._open_session()).backend.list_paused(self.path[0]))
 
     async def ready(self, timeout: float | None = None, limit: int = 10) -> list[Pause]:
         """Runs of which nothing waits for people any more, for this program alone until its lease ends.
 
         Waits for the first one: up to `timeout` seconds, or for ever. `resume_all` also keeps the lease.
         """
-        return list(await (await self._live()).side.ready(self.path[0], timeout, limit))
+        return list(await (await self._open_session()).backend.acquire_ready(self.path[0], timeout, limit))
 
     async def resumed(self, pause: Pause) -> None:
         """The run went on and needs no pause any more. One that paused again meanwhile stays."""
-        await (await self._live()).side.resumed(self.path[0], bounded_id(pause.run_id), pause.fence)
+        await (await self._open_session()).backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence)
 
     def resumed_sync(self, pause: Pause) -> None:
-        side = self.lock.open().side
-        self.lock.bridge.run(side.resumed(self.path[0], bounded_id(pause.run_id), pause.fence))
+        backend = self.lock.open().backend
+        self.lock.loop_thread.run(backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence))
 
     async def resume_all(
         self, resume: Callable[[Pause], Awaitable[object]], stop: asyncio.Event | None = None, at_once: int = 10
@@ -170,9 +170,11 @@ class Agent:
         `resume` may be called again for a run that it went on with before: after a crash, or when it raised. What
         it raises is logged, and the run is tried again after a while.
         """
-        await RunResumer(await self._live(), self.path[0], bounded_id, resume, at_once).run(stop or asyncio.Event())
+        await RunResumer(await self._open_session(), self.path[0], bounded_id, resume, at_once).run(
+            stop or asyncio.Event()
+        )
 
-    async def _live(self) -> RunSession:
+    async def _open_session(self) -> RunSession:
         return self.lock.open() if self.lock.is_open else await asyncio.to_thread(self.lock.open)
 
 
@@ -204,48 +206,50 @@ def bounded_id(name: str) -> str:
     return name if 0 < len(name) <= MAX_ID_LENGTH and name.isprintable() else f"sha256:{digest(canonical(name))}"
 
 
-async def execute(live: RunSession, go: Runnable, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
-    with live.running(go):
+async def execute(session: RunSession, runnable: Runnable, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
+    with session.running(runnable):
         try:
             result = await run()
         except EffectUnknown:
-            await live.interrupted(go)
+            await session.mark_unknown(runnable)
             raise
         except Exception as error:
-            await live.failed(go, spec, error)
+            await session.record_failure(runnable, spec, error)
             raise
         except BaseException:
-            await asyncio.shield(live.interrupted(go))
+            await asyncio.shield(session.mark_unknown(runnable))
             raise
-    await live.succeeded(go, stored_result(result))
+    await session.record_success(runnable, stored_result(result))
     return result
 
 
-def execute_sync(live: RunSession, go: Runnable, spec: ToolSpec, run: Callable[[], T], bridge: LoopThread) -> T:
-    with live.running(go):
+def execute_sync(
+    session: RunSession, runnable: Runnable, spec: ToolSpec, run: Callable[[], T], loop_thread: LoopThread
+) -> T:
+    with session.running(runnable):
         try:
             result = run()
         except EffectUnknown:
-            bridge.run(live.interrupted(go))
+            loop_thread.run(session.mark_unknown(runnable))
             raise
         except Exception as error:
-            bridge.run(live.failed(go, spec, error))
+            loop_thread.run(session.record_failure(runnable, spec, error))
             raise
         except BaseException:
-            bridge.run(live.interrupted(go))
+            loop_thread.run(session.mark_unknown(runnable))
             raise
-    bridge.run(live.succeeded(go, stored_result(result)))
+    loop_thread.run(session.record_success(runnable, stored_result(result)))
     return result
 
 
 EDITED = "A reviewer changed the arguments before it ran"
 
 
-def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, ran: Args | None) -> str:
+def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, executed_args: Args | None) -> str:
     """Empty where nothing was changed. `ran` are the arguments that were run just now, if they were."""
     match outcome:
-        case Executed() if ran is not None and canonical_args(ran) != call.args:
-            return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(ran, ensure_ascii=False)}"
+        case Executed() if executed_args is not None and canonical_args(executed_args) != call.args:
+            return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(executed_args, ensure_ascii=False)}"
         case Finished("succeeded", args_sha256=before) if before and not spec.secret and before != digest(call.args):
             return f"{EDITED}."
         case _:
@@ -255,29 +259,29 @@ def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, ran: 
 class RunResumer:
     def __init__(
         self,
-        live: RunSession,
+        session: RunSession,
         agent: str,
-        short: Callable[[str], str],
+        bound_id: Callable[[str], str],
         resume: Callable[[Pause], Awaitable[object]],
-        at_once: int,
+        max_concurrent: int,
     ) -> None:
-        self._live = live
+        self._session = session
         self._agent = agent
-        self._short = short
+        self._bound_id = bound_id
         self._resume = resume
-        self._at_once = max(at_once, 1)
+        self._max_concurrent = max(max_concurrent, 1)
         self._running: set[asyncio.Task[None]] = set()
-        self._troubles = 0  # times that the other side could not be reached, one after the other
+        self._consecutive_failures = 0  # times that the other side could not be reached, one after the other
 
     async def run(self, stop: asyncio.Event) -> None:
         stopping = asyncio.ensure_future(_wait_stopped(stop))
         try:
             while not stop.is_set():
-                if len(self._running) >= self._at_once:
+                if len(self._running) >= self._max_concurrent:
                     await asyncio.wait({stopping, *self._running}, return_when=asyncio.FIRST_COMPLETED)
                     continue
-                for pause in await self._next(stopping):
-                    task = asyncio.ensure_future(self._go_on(pause))
+                for pause in await self._next_ready(stopping):
+                    task = asyncio.ensure_future(self._resume_run(pause))
                     self._running.add(task)
                     task.add_done_callback(self._running.discard)
             await asyncio.gather(*self._running)
@@ -286,50 +290,50 @@ class RunResumer:
                 task.cancel()
             await asyncio.gather(stopping, *self._running, return_exceptions=True)
 
-    async def _next(self, stopping: asyncio.Future[None]) -> Sequence[Pause]:
+    async def _next_ready(self, stopping: asyncio.Future[None]) -> Sequence[Pause]:
         """Those that can go on; none when it is to stop, or when the other side could not be reached for a while."""
-        room = self._at_once - len(self._running)
-        waiting = asyncio.ensure_future(self._live.side.ready(self._agent, None, room))
+        room = self._max_concurrent - len(self._running)
+        waiting = asyncio.ensure_future(self._session.backend.acquire_ready(self._agent, None, room))
         try:
             await asyncio.wait((waiting, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 return ()
-            self._troubles, taken = 0, waiting.result()
+            self._consecutive_failures, taken = 0, waiting.result()
             return taken
         except StoreUnavailable as error:
-            self._troubles += 1
-            await self._rest(error, stopping)
+            self._consecutive_failures += 1
+            await self._back_off(error, stopping)
             return ()
         finally:
             if not waiting.done():
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
 
-    async def _rest(self, error: Error, stopping: asyncio.Future[None]) -> None:
-        seconds = retry_delay(self._troubles) / 1000
+    async def _back_off(self, error: Error, stopping: asyncio.Future[None]) -> None:
+        seconds = retry_delay(self._consecutive_failures) / 1000
         _logger().warning("Paused runs cannot be looked at (%s). Tried again in %.0f s.", error.code, seconds)
         await asyncio.wait({stopping}, timeout=seconds)
 
-    async def _go_on(self, pause: Pause) -> None:
-        side, run_id = self._live.side, self._short(pause.run_id)
-        with self._live.resuming(self._agent, run_id, pause.fence):
+    async def _resume_run(self, pause: Pause) -> None:
+        backend, run_id = self._session.backend, self._bound_id(pause.run_id)
+        with self._session.resuming(self._agent, run_id, pause.fence):
             try:
                 await self._resume(pause)
             except Exception as error:  # noqa: BLE001  whatever it is: it is this run's, and the others go on
-                await self._failed(pause, error)
+                await self._record_failure(pause, error)
                 return
             except BaseException:
                 with suppress(Error):
-                    await asyncio.shield(side.let_go(self._agent, run_id, pause.fence, failed=False))
+                    await asyncio.shield(backend.release_pause(self._agent, run_id, pause.fence, failed=False))
                 raise
             with suppress(Error):  # then it is gone on with once more, which repeats no call
-                await side.resumed(self._agent, run_id, pause.fence)
+                await backend.complete_pause(self._agent, run_id, pause.fence)
 
-    async def _failed(self, pause: Pause, error: Exception) -> None:
+    async def _record_failure(self, pause: Pause, error: Exception) -> None:
         """What the error says may hold anything that the run did: only who asks for all there is to log sees it."""
-        run_id, again = self._short(pause.run_id), "when its lease ends"
+        run_id, again = self._bound_id(pause.run_id), "when its lease ends"
         with suppress(Error):
-            seconds = await self._live.side.let_go(self._agent, run_id, pause.fence, failed=True)
+            seconds = await self._session.backend.release_pause(self._agent, run_id, pause.fence, failed=True)
             again = f"in {seconds:.0f} s"
         kind = type(error).__name__
         _logger().warning("The run %s did not go on: %s. It is tried again %s.", run_id, kind, again)

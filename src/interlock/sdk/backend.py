@@ -42,13 +42,13 @@ class ApprovalStatus(Protocol):
 class RunBackend(Protocol):
     """The run of a program: one that was resumed or opened, and is renewed while the program lives."""
 
-    async def take_up(self, run_id: str | None) -> str:
+    async def acquire_run(self, run_id: str | None) -> str:
         """The id of the run: the given one, or one that was resumed or opened."""
 
     async def renew_run(self, run_id: str) -> None: ...
     async def end_run(self, run_id: str, *, finished: bool) -> None: ...
 
-    async def number_key(self) -> bytes:
+    async def call_id_key(self) -> bytes:
         """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
 
 
@@ -59,7 +59,7 @@ class CallBackend(Protocol):
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
 
-    async def tool_of(self, approval_id: str) -> str:
+    async def tool_name(self, approval_id: str) -> str:
         """The name of the tool; empty where it is not known."""
 
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution: ...
@@ -73,27 +73,27 @@ class CallBackend(Protocol):
 class PauseBackend(Protocol):
     """Runs of frameworks that stand still until people have decided."""
 
-    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
+    async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run."""
 
-    async def paused(self, agent: str) -> Sequence[Pause]: ...
-    async def ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]: ...
+    async def list_paused(self, agent: str) -> Sequence[Pause]: ...
+    async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]: ...
     async def renew_pause(self, agent: str, run_id: str, fence: int) -> None: ...
 
-    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+    async def release_pause(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
         """Gives for how many seconds nobody takes it."""
 
-    async def resumed(self, agent: str, run_id: str, fence: int) -> None: ...
+    async def complete_pause(self, agent: str, run_id: str, fence: int) -> None: ...
 
 
 class Backend(RunBackend, CallBackend, PauseBackend, Protocol):
-    async def open(self, bridge: LoopThread) -> None: ...
+    async def open(self, loop_thread: LoopThread) -> None: ...
     async def close(self) -> None: ...
 
-    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+    def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
         """Sets the switches of an agent; raises Misconfigured where they are set elsewhere."""
 
-    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+    def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         """What has to go on while the program lives."""
 
     def records(self) -> ToolItemStore | None:

@@ -51,27 +51,27 @@ class Client:
         insecure: bool = False,
         point: FaultPoint | None = None,
     ) -> None:
-        self._talk = Transport(parse_server_address(url, key, insecure=insecure), patience, point)
+        self._transport = Transport(parse_server_address(url, key, insecure=insecure), patience, point)
         self._lease = lease_seconds
-        self._cover = secrets.token_bytes(32)  # hides secrets in descriptions
+        self._redaction_key = secrets.token_bytes(32)  # hides secrets in descriptions
 
     def __repr__(self) -> str:
-        return f"Client({self._talk.address.url!r})"
+        return f"Client({self._transport.address.url!r})"
 
     # The way of a call
 
     async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
         """What to do about a call. Without a spec it counts as unknown, and asks."""
-        return await self.check_as(await self.proposal(call, spec or ToolSpec(call.tool)))
+        return await self.check_proposal(await self.make_proposal(call, spec or ToolSpec(call.tool)))
 
-    async def proposal(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
+    async def make_proposal(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
         """The description and the preview are made here, where the tool is; the server gets their text."""
-        shown = redact(call.args, spec, self._cover)
+        shown = redact(call.args, spec, self._redaction_key)
         described = spec.sentence(shown.value) if spec.describe else ""
         return codec.proposal_json(call, spec, described, await render_preview(spec, call))
 
-    async def check_as(self, proposal: Mapping[str, object]) -> Outcome:
-        return codec.parse_outcome(await self._talk.post("/api/calls", proposal))
+    async def check_proposal(self, proposal: Mapping[str, object]) -> Outcome:
+        return codec.parse_outcome(await self._transport.post("/api/calls", proposal))
 
     async def ask(
         self,
@@ -87,10 +87,10 @@ class Client:
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
-        return await self.ask_as(propose(QUESTION, args, run_id, call_id, **more))
+        return await self.ask_call(propose(QUESTION, args, run_id, call_id, **more))
 
-    async def ask_as(self, call: ToolCall) -> Outcome:
-        return codec.parse_outcome(await self._talk.post("/api/questions", codec.question_json(call)))
+    async def ask_call(self, call: ToolCall) -> Outcome:
+        return codec.parse_outcome(await self._transport.post("/api/questions", codec.question_json(call)))
 
     async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
         """Goes on by itself when the server was away, for as long as the caller wants.
@@ -102,13 +102,13 @@ class Client:
         while True:
             left = max(0.0, deadline - now())
             hold = min(LONG_POLL_SECONDS, left)
-            told = await self._talk.get(
+            response = await self._transport.get(
                 f"/api/calls/{_path_segment(approval_id)}",
                 {"wait": f"{hold:.3f}"} | ({} if heard is None else {"heard": str(heard)}),
                 answer=hold + LONG_POLL_MARGIN,
                 patience=FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT),
             )
-            outcome = codec.parse_outcome(told)
+            outcome = codec.parse_outcome(response)
             if not isinstance(outcome, Waiting) or now() >= deadline:
                 return outcome
             if heard is not None and max(outcome.questions, default=0) > heard:
@@ -123,16 +123,16 @@ class Client:
         began = now()
         body = {"lease_seconds": self._lease, "spec_sha256": codec.declared_spec(spec).sha256 if spec else ""}
         named = {"idempotency-key": attempt} if attempt else _idempotency_header()
-        told = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
-        execution = codec.parse_execution(approval_id, told)
+        response = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
+        execution = codec.parse_execution(approval_id, response)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)
         return execution
 
     async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         body = {"fence": fence, "lease_seconds": self._lease}
-        told = await self._post(approval_id, "renew", body, patience=self._lease / 3)
-        return codec.parse_approval_status(approval_id, told)
+        response = await self._post(approval_id, "renew", body, patience=self._lease / 3)
+        return codec.parse_approval_status(approval_id, response)
 
     async def finish(
         self, approval_id: str, fence: int, result: object = None, *, error: str = ""
@@ -145,34 +145,36 @@ class Client:
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         """The tool was interrupted: nobody knows how far it came."""
-        told = await self._post(
+        response = await self._post(
             approval_id, "abandon", {"fence": fence}, patience=BEST_EFFORT_TIMEOUT, otherwise=NOT_FINISHED
         )
-        return codec.parse_approval_status(approval_id, told)
+        return codec.parse_approval_status(approval_id, response)
 
     async def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
-        told = await self._post(
+        response = await self._post(
             approval_id, "cancel", {"reason": reason[:500]}, headers=_idempotency_header(), patience=BEST_EFFORT_TIMEOUT
         )
-        return codec.parse_approval_status(approval_id, told)
+        return codec.parse_approval_status(approval_id, response)
 
     # What people ask about a call
 
     async def questions(self, approval_id: str) -> Sequence[Question]:
         """What people want to know of the agent, and it has not answered; `Waiting.questions` has their numbers."""
-        told = await self._talk.get(f"/api/calls/{_path_segment(approval_id)}/questions")
-        return [Question(each["number"], each["by"], each["text"]) for each in told["items"]]
+        response = await self._transport.get(f"/api/calls/{_path_segment(approval_id)}/questions")
+        return [Question(each["number"], each["by"], each["text"]) for each in response["items"]]
 
     async def answer(self, approval_id: str, number: int, text: str) -> RemoteApprovalStatus:
         """Decides nothing; people see it beside the card."""
-        told = await self._post(approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header())
-        return codec.parse_approval_status(approval_id, told)
+        response = await self._post(
+            approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header()
+        )
+        return codec.parse_approval_status(approval_id, response)
 
     # A person's key
 
     async def me(self) -> ResponseBody:
         """Whose key this is."""
-        return await self._talk.get("/api/me")
+        return await self._transport.get("/api/me")
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> RemoteApprovalStatus:
         """Decides as the person whose key it is; a `reviewer` who is somebody else is refused."""
@@ -180,39 +182,39 @@ class Client:
         if reviewer != name:
             raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
         path = f"/api/approvals/{_path_segment(approval_id)}/decision"
-        told = await self._talk.post(path, codec.decision_json(decision), headers=_idempotency_header())
-        return codec.parse_approval_status(approval_id, told)
+        response = await self._transport.post(path, codec.decision_json(decision), headers=_idempotency_header())
+        return codec.parse_approval_status(approval_id, response)
 
     # Runs
 
-    async def open_runs(self, agent: str) -> Sequence[ResponseBody]:
+    async def list_runs(self, agent: str) -> Sequence[ResponseBody]:
         """Those that programs with this key hold or held, the newest first."""
         try:
-            items: list[ResponseBody] = (await self._talk.get("/api/runs", {"agent": agent}))["items"]
+            items: list[ResponseBody] = (await self._transport.get("/api/runs", {"agent": agent}))["items"]
         except NotFound:
-            raise self._other_version("older") from None
+            raise self._version_mismatch("older") from None
         return items
 
-    async def take_up(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> ResponseBody:
+    async def acquire_run(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> ResponseBody:
         """Continues the newest run of this agent whose program is gone; else begins one, unless it has a `run_id`."""
         body = {"agent": agent, "runner": runner, "run_id": run_id, "lease_seconds": self._lease, "gone": list(gone)}
         try:
-            told = await self._talk.post("/api/runs", body)
+            response = await self._transport.post("/api/runs", body)
         except NotFound:
-            raise self._other_version("older") from None
-        if told.get("api") != API_VERSION:
-            raise self._other_version("newer")
-        return told
+            raise self._version_mismatch("older") from None
+        if response.get("api") != API_VERSION:
+            raise self._version_mismatch("newer")
+        return response
 
     async def renew_run(self, run_id: str, runner: str) -> None:
         body = {"runner": runner, "lease_seconds": self._lease}
-        await self._talk.post(f"/api/runs/{_path_segment(run_id)}/renew", body, patience=self._lease / 3)
+        await self._transport.post(f"/api/runs/{_path_segment(run_id)}/renew", body, patience=self._lease / 3)
 
     async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
         """One that is not finished is left for the next start of the program."""
         verb = "close" if finished else "leave"
         with suppress(Conflict, NotFound):
-            await self._talk.post(
+            await self._transport.post(
                 f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, patience=BEST_EFFORT_TIMEOUT
             )
 
@@ -221,16 +223,16 @@ class Client:
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run. Told twice, the second one counts."""
         body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
-        return codec.parse_pause(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
+        return codec.parse_pause(await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY), state)
 
     async def paused(self, agent: str = "") -> Sequence[Pause]:
         """Without their state, those that wait longest first; at most 10,000."""
         found: list[Pause] = []
         cursor: str | None = ""
         while cursor is not None and len(found) < MAX_LISTED:
-            told = await self._talk.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
-            found += [codec.parse_pause(each) for each in told["items"]]
-            cursor = told["next"]
+            response = await self._transport.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
+            found += [codec.parse_pause(each) for each in response["items"]]
+            cursor = response["next"]
         return found
 
     async def claim(
@@ -253,33 +255,35 @@ class Client:
             left = max(0.0, deadline - now())
             named = {"wait": round(hold, 3), "gone": gone, "attempt": secrets.token_hex(8)}
             patience = FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT)
-            told = await self._talk.post(
+            response = await self._transport.post(
                 "/api/pauses/claim", body | named, answer=hold + LONG_POLL_MARGIN, patience=patience
             )
-            gone = [each for each in told["held"] if is_dead(each)][:100]
-            if told["items"] or (now() >= deadline and not gone):
-                return [codec.parse_pause(each) for each in told["items"]]
+            gone = [each for each in response["held"] if is_dead(each)][:100]
+            if response["items"] or (now() >= deadline and not gone):
+                return [codec.parse_pause(each) for each in response["items"]]
             hold = 0.0 if gone else min(LONG_POLL_SECONDS, left)
 
     async def renew_pause(self, run_id: str, fence: int) -> None:
         body = {"run_id": run_id, "fence": fence, "lease_seconds": self._lease}
-        await self._talk.post("/api/pauses/renew", body, patience=self._lease / 3)
+        await self._transport.post("/api/pauses/renew", body, patience=self._lease / 3)
 
     async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
         """Gives for how many seconds nobody takes it."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
-        seconds: float = (await self._talk.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))["seconds"]
+        seconds: float = (await self._transport.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))[
+            "seconds"
+        ]
         return seconds
 
     async def resumed(self, run_id: str, fence: int) -> bool:
         """Whether it is over: one that paused again meanwhile is not."""
-        told = await self._talk.post("/api/pauses/resumed", {"run_id": run_id, "fence": fence})
-        return bool(told["over"])
+        response = await self._transport.post("/api/pauses/resumed", {"run_id": run_id, "fence": fence})
+        return bool(response["over"])
 
     # Closing
 
     async def close(self) -> None:
-        await self._talk.close()
+        await self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -290,11 +294,11 @@ class Client:
         await self.close()
 
     async def _post(self, approval_id: str, verb: str, body: Mapping[str, object], **how: Any) -> ResponseBody:
-        return await self._talk.post(f"/api/calls/{_path_segment(approval_id)}/{verb}", body, **how)
+        return await self._transport.post(f"/api/calls/{_path_segment(approval_id)}/{verb}", body, **how)
 
-    def _other_version(self, which: str) -> Misconfigured:
+    def _version_mismatch(self, which: str) -> Misconfigured:
         return Misconfigured(
-            f"The server at {self._talk.address.url} is {which} than this program can talk to. "
+            f"The server at {self._transport.address.url} is {which} than this program can talk to. "
             "Install the same version of interlock-gate on both sides."
         )
 
@@ -318,7 +322,7 @@ class SyncClient:
 
     def __init__(self, url: str, key: str | None, **options: Any) -> None:
         self._client = Client(url, key, **options)
-        self._bridge = LoopThread()
+        self._loop_thread = LoopThread()
 
     def __repr__(self) -> str:
         return f"Sync{self._client!r}"
@@ -368,7 +372,7 @@ class SyncClient:
 
     def close(self) -> None:
         self._run(self._client.close())
-        self._bridge.close()
+        self._loop_thread.close()
 
     def __enter__(self) -> Self:
         return self
@@ -377,4 +381,4 @@ class SyncClient:
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._bridge.run(work)
+        return self._loop_thread.run(work)

@@ -37,62 +37,62 @@ class RemoteApprovalStatus:
     status: str
 
 
-def parse_outcome(told: ResponseBody) -> Outcome:
+def parse_outcome(body: ResponseBody) -> Outcome:
     """An outcome that nobody here knows is an error: the call does not run."""
-    approval_id, sha256 = told.get("approval_id", ""), told.get("args_sha256", "")
-    match told["outcome"]:
+    approval_id, sha256 = body.get("approval_id", ""), body.get("args_sha256", "")
+    match body["outcome"]:
         case "proceed":
-            return Proceed(canonical(told["args"]), approval_id, sha256)
+            return Proceed(canonical(body["args"]), approval_id, sha256)
         case "waiting":
-            until = told.get("until")
+            until = body.get("until")
             moment = None if until is None else parse_rfc3339(until)
             return Waiting(
                 approval_id,
-                told["status"],
+                body["status"],
                 until=moment,
                 args_sha256=sha256,
-                questions=tuple(told.get("questions", ())),
+                questions=tuple(body.get("questions", ())),
             )
         case "refused":
-            return Refused(told["reason"], told["status"], approval_id, sha256)
+            return Refused(body["reason"], body["status"], approval_id, sha256)
         case "answered":
-            return Answered(told["message"], approval_id, sha256)
+            return Answered(body["message"], approval_id, sha256)
         case "finished":
-            return Finished(told["status"], told.get("result"), told.get("error") or "", approval_id, sha256)
+            return Finished(body["status"], body.get("result"), body.get("error") or "", approval_id, sha256)
         case other:
             raise Misconfigured(
                 f"The server speaks of {other!r}, which this program does not know. Upgrade the program."
             )
 
 
-def parse_execution(approval_id: str, told: ResponseBody) -> Execution:
-    until = parse_rfc3339(told["lease_until"])
-    return Execution(approval_id, told["fence"], canonical(told["args"]), told["idempotency_key"], until)
+def parse_execution(approval_id: str, body: ResponseBody) -> Execution:
+    until = parse_rfc3339(body["lease_until"])
+    return Execution(approval_id, body["fence"], canonical(body["args"]), body["idempotency_key"], until)
 
 
-def parse_approval_status(approval_id: str, told: ResponseBody) -> RemoteApprovalStatus:
-    return RemoteApprovalStatus(approval_id, told["status"])
+def parse_approval_status(approval_id: str, body: ResponseBody) -> RemoteApprovalStatus:
+    return RemoteApprovalStatus(approval_id, body["status"])
 
 
-def parse_pause(told: ResponseBody, state: bytes = b"") -> Pause:
-    kept = b64decode(told["state"]) if "state" in told else state
+def parse_pause(body: ResponseBody, state: bytes = b"") -> Pause:
+    kept = b64decode(body["state"]) if "state" in body else state
     return Pause(
-        run_id=told["called"],
-        agent=told["agent"],
+        run_id=body["called"],
+        agent=body["agent"],
         state=kept,
-        paused_at=parse_rfc3339(told["paused_at"]),
-        fence=told["fence"],
-        attempts=told["attempts"],
-        waiting=told.get("waiting", 0),
-        runner=told.get("runner", ""),
-        short_id=told["run_id"],
+        paused_at=parse_rfc3339(body["paused_at"]),
+        fence=body["fence"],
+        attempts=body["attempts"],
+        waiting=body.get("waiting", 0),
+        runner=body.get("runner", ""),
+        short_id=body["run_id"],
     )
 
 
-def parse_error(status: int, told: ResponseBody) -> Error:
+def parse_error(status: int, body: ResponseBody) -> Error:
     """The error that the door raised; one that only a server has is the nearest that programs know."""
-    ids = {name: value for name, value in told.items() if name not in ("error", "message")}
-    code, message = told["error"], told["message"]
+    ids = {name: value for name, value in body.items() if name not in ("error", "message")}
+    code, message = body["error"], body["message"]
     kind = dict(_error_classes(Error)).get(code)
     if kind is None:
         return _nearest_error_class(status, code)(message, **ids)
@@ -127,12 +127,12 @@ def proposal_json(call: ToolCall, spec: ToolSpec, description: str, preview: str
 
 
 def question_json(call: ToolCall) -> dict[str, object]:
-    return {**call.value, **_call_json(call)}
+    return {**call.parsed_args, **_call_json(call)}
 
 
 def decision_json(decision: Decision) -> dict[str, object]:
     seen = decision.seen
-    said: dict[str, object] = {
+    body: dict[str, object] = {
         "kind": decision.kind,
         "args_sha256": seen.args_sha256,
         "acknowledged": seen.acknowledged,
@@ -141,14 +141,14 @@ def decision_json(decision: Decision) -> dict[str, object]:
     }
     match decision:
         case Edit():
-            said["args"] = read_canonical(decision.data)
+            body["args"] = read_canonical(decision.data)
         case Respond(message, answer):
-            said |= {"message": message, "answer": answer}
+            body |= {"message": message, "answer": answer}
         case Reject(reason):
-            said["reason"] = reason or seen.reason
+            body["reason"] = reason or seen.reason
         case Approve():
             pass
-    return _without_empty(**said)
+    return _without_empty(**body)
 
 
 def _call_json(call: ToolCall) -> dict[str, object]:

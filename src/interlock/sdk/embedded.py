@@ -38,129 +38,138 @@ APPLY = ("changed", "always")
 class EmbeddedBackend:
     """The verbs hand on the door's own coroutine: one more would be felt."""
 
-    def __init__(self, parts: AppServices, program: ProgramIdentity, policy: PolicyOption, toggles: Toggles) -> None:
-        self._parts = replace(parts, gate=parts.gate.outside())
+    def __init__(
+        self, app_services: AppServices, program: ProgramIdentity, policy: PolicyOption, toggles: Toggles
+    ) -> None:
+        self._services = replace(app_services, gate=app_services.gate.for_external())
         self._program = program
         self._policy = policy
-        self._own: ConfiguredPolicy | None = None
+        self._configured_policy: ConfiguredPolicy | None = None
         self._stale: StalePolicy | None = None
         self._toggles = dict(toggles)
-        self._runs = RunService(parts.store, parts.clock, is_dead)
+        self._runs = RunService(app_services.store, app_services.clock, is_dead)
         self._holder = RunHolder(program.workspace, program.agent, program.runner, program.lease)
 
-    async def open(self, bridge: LoopThread) -> None:
+    async def open(self, loop_thread: LoopThread) -> None:
         """Opens the database and puts the policy in force, unless it was and another replaced it."""
-        await self._parts.store.open()
-        await self._parts.store.state()
-        program, self._own = self._program, _read_policy_option(self._policy)
-        self._tell(await self._parts.apply_policy(program.workspace, self._own, program.user, self._toggles))
+        await self._services.store.open()
+        await self._services.store.backfill_statements()
+        program, self._configured_policy = self._program, _read_policy_option(self._policy)
+        self._warn_stale(
+            await self._services.apply_policy(program.workspace, self._configured_policy, program.user, self._toggles)
+        )
 
     async def close(self) -> None:
-        await self._parts.store.close()
+        await self._services.store.close()
 
-    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+    def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
         """Counts from the next call on."""
         self._toggles[agent] = dict(tool_approvals)
-        policy, toggles = self._parts.gate.policy, dict(self._toggles)
-        also = policy.also and replace(policy.also, toggles=toggles)
-        self._parts.gate.policy = self._parts.inbox.policy = replace(policy, toggles=toggles, also=also)
+        policy, toggles = self._services.gate.policy, dict(self._toggles)
+        also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
+        self._services.gate.policy = self._services.inbox.policy = replace(policy, toggles=toggles, second_policy=also)
 
-    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
-        return self._parts.worker.run(stop), self._follow()
+    def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+        return self._services.worker.run(stop), self._poll_policy()
 
-    async def take_up(self, run_id: str | None) -> str:
-        return run_id if run_id is not None else (await self._runs.take_up(self._holder)).run_id
+    async def acquire_run(self, run_id: str | None) -> str:
+        return run_id if run_id is not None else (await self._runs.acquire(self._holder)).run_id
 
     async def renew_run(self, run_id: str) -> None:
         await self._runs.renew(self._holder, run_id)
 
     async def end_run(self, run_id: str, *, finished: bool) -> None:
-        end = self._runs.close if finished else self._runs.leave
+        end = self._runs.close if finished else self._runs.release
         await end(self._holder, run_id)
 
-    async def number_key(self) -> bytes:
-        return await self._parts.store.secret_key(self._program.workspace)
+    async def call_id_key(self) -> bytes:
+        return await self._services.store.secret_key(self._program.workspace)
 
     def records(self) -> ToolItemStore:
-        return self._parts.store.records(self._program.workspace)
+        return self._services.store.records(self._program.workspace)
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         try:
-            return await self._parts.gate.check(call, spec)
+            return await self._services.gate.check(call, spec)
         except asyncio.CancelledError:
             await self._withdraw(call)
             raise
 
     def ask(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
-        return self._parts.gate.ask(call, spec)
+        return self._services.gate.ask(call, spec)
 
     def wait(self, approval_id: str, timeout: float | None = None) -> Coroutine[Any, Any, Outcome]:
-        return self._parts.gate.wait(self._program.workspace, approval_id, timeout)
+        return self._services.gate.wait(self._program.workspace, approval_id, timeout)
 
-    async def tool_of(self, approval_id: str) -> str:
-        return (await self._parts.store.get(self._program.workspace, approval_id)).approval.subject.tool
+    async def tool_name(self, approval_id: str) -> str:
+        return (await self._services.store.get(self._program.workspace, approval_id)).approval.subject.tool
 
     def start(self, approval_id: str, spec: ToolSpec | None) -> Coroutine[Any, Any, Execution]:
         program, sha256 = self._program, spec.sha256 if spec else ""
-        return self._parts.gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
+        return self._services.gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
 
     def renew(self, approval_id: str, fence: int) -> ApprovalCoroutine:
-        return self._parts.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
+        return self._services.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
 
     def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> ApprovalCoroutine:
-        return self._parts.gate.finish(self._program.workspace, approval_id, fence, ok=ok, payload=payload)
+        return self._services.gate.finish(self._program.workspace, approval_id, fence, ok=ok, payload=payload)
 
     def abandon(self, approval_id: str, fence: int) -> ApprovalCoroutine:
-        return self._parts.gate.abandon(self._program.workspace, approval_id, fence)
+        return self._services.gate.abandon(self._program.workspace, approval_id, fence)
 
     def cancel(self, approval_id: str, reason: str) -> ApprovalCoroutine:
         program = self._program
-        return self._parts.gate.cancel(program.workspace, approval_id, f"agent:{program.agent}", reason)
+        return self._services.gate.cancel(program.workspace, approval_id, f"agent:{program.agent}", reason)
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Approval:
         """Whoever holds the database is trusted to say who decides."""
-        workspace, inbox = self._program.workspace, self._parts.inbox
+        workspace, inbox = self._program.workspace, self._services.inbox
         person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
         return await inbox.decide(workspace, approval_id, decision, person)
 
-    def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Coroutine[Any, Any, Pause]:
-        return self._parts.store.pauses.pause(self._whose(agent), run_id, called, state)
+    def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Coroutine[Any, Any, Pause]:
+        return self._services.store.pauses.pause(self._pause_scope(agent), run_id, framework_run_id, state)
 
-    async def paused(self, agent: str) -> Sequence[Pause]:
-        return await self._parts.store.pauses.all_paused(self._whose(agent))
+    async def list_paused(self, agent: str) -> Sequence[Pause]:
+        return await self._services.store.pauses.list_all_paused(self._pause_scope(agent))
 
-    def ready(self, agent: str, timeout: float | None, limit: int) -> Coroutine[Any, Any, Sequence[Pause]]:
+    def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Coroutine[Any, Any, Sequence[Pause]]:
         holder = Resumer(self._program.runner, self._program.lease)
-        return self._parts.store.pauses.ready(self._whose(agent), holder, timeout, limit, is_dead)
+        return self._services.store.pauses.wait_ready(self._pause_scope(agent), holder, timeout, limit, is_dead)
 
     def renew_pause(self, agent: str, run_id: str, fence: int) -> Coroutine[Any, Any, None]:
-        return self._parts.store.pauses.renew(self._whose(agent), run_id, fence, self._program.lease)
+        return self._services.store.pauses.renew(self._pause_scope(agent), run_id, fence, self._program.lease)
 
-    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
-        return await self._parts.store.pauses.let_go(self._whose(agent), run_id, fence, failed=failed) / 1000
+    async def release_pause(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+        return (
+            await self._services.store.pauses.release_lease(self._pause_scope(agent), run_id, fence, failed=failed)
+            / 1000
+        )
 
-    async def resumed(self, agent: str, run_id: str, fence: int) -> None:
-        await self._parts.store.pauses.resumed(self._whose(agent), run_id, fence)
+    async def complete_pause(self, agent: str, run_id: str, fence: int) -> None:
+        await self._services.store.pauses.complete(self._pause_scope(agent), run_id, fence)
 
     async def _withdraw(self, call: ToolCall) -> None:
         """Given up while it was proposed, which may be written by now: nobody shall approve what nobody will run."""
         with suppress(Error):
-            await self._parts.store.written(call.workspace)
-            known = await self._parts.gate.known(call.workspace, call.run_id, call.call_id)
+            await self._services.store.flush(call.workspace)
+            known = await self._services.gate.find_approval(call.workspace, call.run_id, call.call_id)
             if known is not None and known.status == "pending":
                 await self.cancel(known.id, GAVE_UP)
 
-    def _whose(self, agent: str) -> PauseScope:
+    def _pause_scope(self, agent: str) -> PauseScope:
         return PauseScope(self._program.workspace, agent)
 
-    async def _follow(self) -> None:
+    async def _poll_policy(self) -> None:
         """A policy that somebody else put in force holds here within a second."""
         while True:
             await asyncio.sleep(POLICY_POLL)
             with suppress(Error):  # a policy that does not load here leaves the one in force that does
-                self._tell(await self._parts.follow_policy(self._program.workspace, self._toggles, self._own))
+                self._warn_stale(
+                    await self._services.refresh_policy(self._program.workspace, self._toggles, self._configured_policy)
+                )
 
-    def _tell(self, stale: StalePolicy | None) -> None:
+    def _warn_stale(self, stale: StalePolicy | None) -> None:
         """Each change once."""
         if stale is not None and stale != self._stale:
             logging.getLogger("interlock").warning("%s To put it back: %s", stale.message, stale.command)
@@ -176,7 +185,7 @@ def _read_policy_option(policy: PolicyOption) -> ConfiguredPolicy | None:
             apply = more.pop("apply", "changed")
             if more or apply not in APPLY:
                 raise Misconfigured('policy= is {"file": PATH, "apply": "changed" or "always"}, or the policy itself.')
-            return ConfiguredPolicy(read_policy_file(Path(file)), str(file), always=apply == "always")
+            return ConfiguredPolicy(read_policy_file(Path(file)), str(file), is_always_applied=apply == "always")
         case Mapping():
             return ConfiguredPolicy(json.dumps(dict(policy)), "policy=", is_file=False)
         case str() if "\n" in policy:

@@ -41,7 +41,7 @@ class FunctionTool:
         """What was approved, as the types that the function asks for."""
         return cast(dict[str, Any], self.arguments.validate_python(read_canonical(args)))
 
-    def result_of(self, value: object) -> object:
+    def restore_result(self, value: object) -> object:
         """A result that was stored, as the type that the function gives, where that can be had."""
         if self.returns is None:
             return value

@@ -70,15 +70,15 @@ class Interlock:
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self.program = ProgramIdentity(workspace, name, user or os_user(), make_runner_id(), int(lease_seconds * 1000))
-        self.link = approval_link(url, workspace)
-        self._point = faults.parse_fault_plan(fault_plan())
+        self.approval_link_template = approval_link(url, workspace)
+        self._fault_point = faults.parse_fault_plan(fault_plan())
         options = BackendOptions(policy, tool_approvals, retention, key, insecure)
-        self._side: Backend = make_backend(url, self.program, options, self._point)
+        self._backend: Backend = make_backend(url, self.program, options, self._fault_point)
         self._run_id = run_id
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
-        self._bridge: LoopThread | None = None
-        self._live: RunSession | None = None
+        self._loop_thread: LoopThread | None = None
+        self._session: RunSession | None = None
 
     # Tools
 
@@ -106,14 +106,14 @@ class Interlock:
             "decisions": tuple(decisions),
         }
         if body is None:
-            return lambda function: self._gated(make_function_tool(function, name, **options))
-        return self._gated(make_function_tool(body, name, **options))
+            return lambda function: self._gate_function(make_function_tool(function, name, **options))
+        return self._gate_function(make_function_tool(body, name, **options))
 
     def execution(self) -> Execution | None:
         """Inside a tool: which call is running, with its idempotency key. None inside a read."""
-        return self._live.current() if self._live else None
+        return self._session.current_execution() if self._session else None
 
-    def _gated(self, function: FunctionTool) -> Callable[..., Any]:
+    def _gate_function(self, function: FunctionTool) -> Callable[..., Any]:
         self._specs[function.spec.name] = function.spec
         if inspect.iscoroutinefunction(function.body):
 
@@ -130,32 +130,34 @@ class Interlock:
         return call_sync
 
     async def _call(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        live = await self._opened()
-        decided = await self._decided(live, function, args, kwargs)
-        if isinstance(decided, CachedResult):
-            return function.result_of(decided.result)
+        session = await self._ensure_open()
+        runnable = await self._wait_until_runnable(session, function, args, kwargs)
+        if isinstance(runnable, CachedResult):
+            return function.restore_result(runnable.result)
         body = self._effect_async(function)
-        return await execute(live, decided, function.spec, lambda: body(**function.unpack(decided.args)))
+        return await execute(session, runnable, function.spec, lambda: body(**function.unpack(runnable.args)))
 
     def _call_sync(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        live, bridge = self.open(), self.bridge
-        decided = bridge.run(self._decided(live, function, args, kwargs))
-        if isinstance(decided, CachedResult):
-            return function.result_of(decided.result)
+        session, loop_thread = self.open(), self.loop_thread
+        runnable = loop_thread.run(self._wait_until_runnable(session, function, args, kwargs))
+        if isinstance(runnable, CachedResult):
+            return function.restore_result(runnable.result)
         body = self._effect(function)
-        return execute_sync(live, decided, function.spec, lambda: body(**function.unpack(decided.args)), bridge)
+        return execute_sync(
+            session, runnable, function.spec, lambda: body(**function.unpack(runnable.args)), loop_thread
+        )
 
-    async def _decided(
-        self, live: RunSession, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    async def _wait_until_runnable(
+        self, session: RunSession, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        call = await live.proposed(function.spec, function.bind(args, kwargs))
-        return await live.settled(call, function.spec)
+        call = await session.make_call(function.spec, function.bind(args, kwargs))
+        return await session.wait_until_runnable(call, function.spec)
 
     def _effect(self, function: FunctionTool) -> Callable[..., Any]:
-        return faults.with_fault_points(self._point, "the tool", function.body)
+        return faults.with_fault_points(self._fault_point, "the tool", function.body)
 
     def _effect_async(self, function: FunctionTool) -> Callable[..., Any]:
-        return faults.with_fault_points_async(self._point, "the tool", function.body)
+        return faults.with_fault_points_async(self._fault_point, "the tool", function.body)
 
     # Agents of frameworks
 
@@ -163,7 +165,7 @@ class Interlock:
         """What an integration holds: this program's agent, or one of several, each with switches of its own."""
         name = name or self.program.agent
         if tool_approvals is not None:
-            self._side.switch(name, tool_approvals)
+            self._backend.set_tool_approvals(name, tool_approvals)
         return Agent(self, (name,))
 
     # Questions
@@ -179,15 +181,15 @@ class Interlock:
         """Asks a person and gives the answer: text, one of the choices, or data that fits the schema."""
         if schema is not None:
             check_schema(schema)  # otherwise nobody could ever answer
-        live = await self._opened()
+        session = await self._ensure_open()
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
         window = None if expires_in_seconds is None else int(expires_in_seconds * 1000)
-        call = await live.proposed(ASK, args, window)
-        outcome = await self._side.ask(call, ASK)
+        call = await session.make_call(ASK, args, window)
+        outcome = await self._backend.ask(call, ASK)
         if isinstance(outcome, Waiting):
-            outcome = await live.waited(outcome.approval_id)
+            outcome = await session.wait_decided(outcome.approval_id)
         if isinstance(outcome, Answered):
             return outcome.message
         raise to_not_run_error(outcome, QUESTION_TOOL)
@@ -196,38 +198,38 @@ class Interlock:
 
     async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
         """What to do about a call; a tool of which nothing is known here counts as unknown, and asks."""
-        await self._opened()
+        await self._ensure_open()
         if spec is not None:
             self._specs[spec.name] = spec
-        return await self._side.check(_normalize_call(call), self._spec(call.tool))
+        return await self._backend.check(_normalize_call(call), self._spec(call.tool))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
-        await self._opened()
-        return await self._side.wait(approval_id, timeout)
+        await self._ensure_open()
+        return await self._backend.wait(approval_id, timeout)
 
     async def start(self, approval_id: str) -> Execution:
-        await self._opened()
-        return await self._side.start(approval_id, self._specs.get(await self._side.tool_of(approval_id)))
+        await self._ensure_open()
+        return await self._backend.start(approval_id, self._specs.get(await self._backend.tool_name(approval_id)))
 
     async def renew(self, approval_id: str, fence: int) -> ApprovalStatus:
-        await self._opened()
-        return await self._side.renew(approval_id, fence)
+        await self._ensure_open()
+        return await self._backend.renew(approval_id, fence)
 
     async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> ApprovalStatus:
         """With `error` the call ended as failed."""
-        await self._opened()
+        await self._ensure_open()
         payload = Payload(error=error) if error else Payload(result=stored_result(result))
-        return await self._side.finish(approval_id, fence, ok=not error, payload=payload)
+        return await self._backend.finish(approval_id, fence, ok=not error, payload=payload)
 
     async def cancel(self, approval_id: str, reason: str = "") -> ApprovalStatus:
-        await self._opened()
-        return await self._side.cancel(approval_id, reason)
+        await self._ensure_open()
+        return await self._backend.cancel(approval_id, reason)
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus:
         """Decides as a person: whoever holds the database says who that is; a server knows by the key."""
-        if self._bridge is None:
-            await asyncio.to_thread(self._reach_alone)
-        return await self._side.decide(approval_id, decision, reviewer)
+        if self._loop_thread is None:
+            await asyncio.to_thread(self._connect_locked)
+        return await self._backend.decide(approval_id, decision, reviewer)
 
     def _spec(self, tool: str) -> ToolSpec:
         return self._specs.get(tool) or ToolSpec(tool)
@@ -237,67 +239,67 @@ class Interlock:
     def open(self) -> RunSession:
         """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
         with self._opening:
-            if self._live is None:
-                self._live = self._begun(self._reach())
-            return self._live
+            if self._session is None:
+                self._session = self._start_session(self._connect())
+            return self._session
 
     def close(self, *, finished: bool = True) -> None:
         with self._opening:
-            live, bridge = self._live, self._bridge
-            self._live = self._bridge = None
-        if bridge is None:
+            session, loop_thread = self._session, self._loop_thread
+            self._session = self._loop_thread = None
+        if loop_thread is None:
             return
         atexit.unregister(self._at_exit)
-        bridge.run(self._close(live, finished=finished))
-        bridge.close()
+        loop_thread.run(self._close(session, finished=finished))
+        loop_thread.close()
 
-    def _reach(self) -> LoopThread:
+    def _connect(self) -> LoopThread:
         """Gets hold of the other side, without a run."""
-        if self._bridge is None:
-            bridge = LoopThread()
+        if self._loop_thread is None:
+            loop_thread = LoopThread()
             try:
-                bridge.run(self._side.open(bridge))
+                loop_thread.run(self._backend.open(loop_thread))
             except BaseException:
-                bridge.close()
+                loop_thread.close()
                 raise
-            self._bridge = bridge
+            self._loop_thread = loop_thread
             atexit.register(self._at_exit)
-        return self._bridge
+        return self._loop_thread
 
-    def _reach_alone(self) -> None:
+    def _connect_locked(self) -> None:
         with self._opening:
-            self._reach()
+            self._connect()
 
-    def _begun(self, bridge: LoopThread) -> RunSession:
-        live = RunSession(self._side, self.program, self._run_id)
+    def _start_session(self, loop_thread: LoopThread) -> RunSession:
+        session = RunSession(self._backend, self.program, self._run_id)
         try:
-            bridge.run(live.open())
+            loop_thread.run(session.open())
         except BaseException:
             atexit.unregister(self._at_exit)
-            self._bridge = None
-            bridge.run(self._side.close())
-            bridge.close()
+            self._loop_thread = None
+            loop_thread.run(self._backend.close())
+            loop_thread.close()
             raise
-        return live
+        return session
 
-    async def _opened(self) -> RunSession:
-        if self._live is not None:
-            return self._live
+    async def _ensure_open(self) -> RunSession:
+        if self._session is not None:
+            return self._session
         return await asyncio.to_thread(self.open)
 
-    async def _close(self, live: RunSession | None, *, finished: bool) -> None:
-        if live is not None:
-            await live.close(finished=finished)
-        await self._side.close()
+    async def _close(self, session: RunSession | None, *, finished: bool) -> None:
+        if session is not None:
+            await session.close(finished=finished)
+        await self._backend.close()
 
     @property
     def is_open(self) -> bool:
-        return self._live is not None
+        return self._session is not None
 
     @property
-    def bridge(self) -> LoopThread:
-        assert self._bridge is not None  # noqa: S101  `open` has just made it
-        return self._bridge
+    def loop_thread(self) -> LoopThread:
+        assert self._loop_thread is not None  # noqa: S101  `open` has just made it
+        return self._loop_thread
 
     def _at_exit(self) -> None:
         """A program that crashed leaves its run open, so that its next start asks nothing twice."""
@@ -313,7 +315,7 @@ class Interlock:
         self.close(finished=_is_finished(error))
 
     async def __aenter__(self) -> Self:
-        await self._opened()
+        await self._ensure_open()
         return self
 
     async def __aexit__(

@@ -33,105 +33,105 @@ class RemoteBackend:
     def __init__(self, client: Client, program: ProgramIdentity) -> None:
         self._client = client
         self._program = program
-        self._bridge: LoopThread | None = None
+        self._loop_thread: LoopThread | None = None
         self._tasks: set[asyncio.Task[Any] | None] = set()
-        self._key = b""
-        self._tools: dict[str, str] = {}
+        self._call_id_key = b""
+        self._tool_names: dict[str, str] = {}
 
-    async def open(self, bridge: LoopThread) -> None:
+    async def open(self, loop_thread: LoopThread) -> None:
         """The first request shows whether the server is there."""
-        self._bridge = bridge
+        self._loop_thread = loop_thread
 
     async def close(self) -> None:
         """On the bridge. Whoever still waits is told, which withdraws nothing: another start may go on."""
-        self._bridge = None
+        self._loop_thread = None
         tasks = [task for task in self._tasks if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._client.close()
 
-    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+    def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
         raise Misconfigured(
             f"tool_approvals= does not go with a server: set it there, under agents: {agent}: in interlock.yaml, or on "
             "its page Agents."
         )
 
-    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+    def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return ()
 
-    async def take_up(self, run_id: str | None) -> str:
+    async def acquire_run(self, run_id: str | None) -> str:
         """Whether another program of this machine is gone can be seen here only; then its lease is not waited for."""
         program = self._program
-        gone = await self._gone() if run_id is None else ()
-        told = await self._over(self._client.take_up(program.agent, program.runner, run_id or "", gone))
-        self._key = bytes.fromhex(told["key"])
-        taken: str = told["run_id"]
+        gone = await self._dead_runners() if run_id is None else ()
+        response = await self._run_on_loop(self._client.acquire_run(program.agent, program.runner, run_id or "", gone))
+        self._call_id_key = bytes.fromhex(response["key"])
+        taken: str = response["run_id"]
         return taken
 
     async def renew_run(self, run_id: str) -> None:
-        await self._over(self._client.renew_run(run_id, self._program.runner))
+        await self._run_on_loop(self._client.renew_run(run_id, self._program.runner))
 
     async def end_run(self, run_id: str, *, finished: bool) -> None:
-        await self._over(self._client.end_run(run_id, self._program.runner, finished=finished))
+        await self._run_on_loop(self._client.end_run(run_id, self._program.runner, finished=finished))
 
-    async def number_key(self) -> bytes:
-        return self._key
+    async def call_id_key(self) -> bytes:
+        return self._call_id_key
 
     def records(self) -> None:
         """A server keeps nothing for its agents."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
-        proposal = await self._client.proposal(call, spec)  # a preview that blocks must not block the bridge
-        proposing = asyncio.ensure_future(self._over(self._client.check_as(proposal)))
+        proposal = await self._client.make_proposal(call, spec)  # a preview that blocks must not block the bridge
+        proposing = asyncio.ensure_future(self._run_on_loop(self._client.check_proposal(proposal)))
         try:
             outcome = await asyncio.shield(proposing)
         except asyncio.CancelledError:
             await self._withdraw(proposing)
             raise
         if isinstance(outcome, Waiting | Proceed):
-            self._note(outcome.approval_id, call.tool)
+            self._remember_tool(outcome.approval_id, call.tool)
         return outcome
 
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
-        return await self._over(self._client.ask_as(call))
+        return await self._run_on_loop(self._client.ask_call(call))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
-        return await self._over(self._client.wait(approval_id, timeout))
+        return await self._run_on_loop(self._client.wait(approval_id, timeout))
 
-    async def tool_of(self, approval_id: str) -> str:
-        return self._tools.get(approval_id, "")
+    async def tool_name(self, approval_id: str) -> str:
+        return self._tool_names.get(approval_id, "")
 
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution:
-        self._tools.pop(approval_id, None)
-        return await self._over(self._client.start(approval_id, spec))
+        self._tool_names.pop(approval_id, None)
+        return await self._run_on_loop(self._client.start(approval_id, spec))
 
     async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
-        return await self._over(self._client.renew(approval_id, fence))
+        return await self._run_on_loop(self._client.renew(approval_id, fence))
 
     async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> RemoteApprovalStatus:
         result = _bound_result(payload.result) if ok else None
         error = "" if ok else payload.error or "It failed."
-        return await self._over(self._client.finish(approval_id, fence, result, error=error))
+        return await self._run_on_loop(self._client.finish(approval_id, fence, result, error=error))
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
-        return await self._over(self._client.abandon(approval_id, fence))
+        return await self._run_on_loop(self._client.abandon(approval_id, fence))
 
     async def cancel(self, approval_id: str, reason: str) -> RemoteApprovalStatus:
-        return await self._over(self._client.cancel(approval_id, reason))
+        return await self._run_on_loop(self._client.cancel(approval_id, reason))
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> RemoteApprovalStatus:
         """Who decides is whose key it is; the server does not take anybody's word for it."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
-        return await self._over(self._client.decide(approval_id, decision, name))
+        return await self._run_on_loop(self._client.decide(approval_id, decision, name))
 
-    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
-        return await self._over(self._client.pause(agent, run_id, called, state))
+    async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
+        return await self._run_on_loop(self._client.pause(agent, run_id, framework_run_id, state))
 
-    async def paused(self, agent: str) -> Sequence[Pause]:
-        return await self._over(self._client.paused(agent))
+    async def list_paused(self, agent: str) -> Sequence[Pause]:
+        return await self._run_on_loop(self._client.paused(agent))
 
-    async def ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
+    async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
         """One that is cancelled has closed its connection when it returns, so that the server gives it no run."""
         closed: Future[None] = Future()
 
@@ -143,20 +143,20 @@ class RemoteBackend:
                 closed.set_result(None)
 
         try:
-            return await self._over(claim())
+            return await self._run_on_loop(claim())
         except asyncio.CancelledError:
             if closed.running():
                 await asyncio.wait({asyncio.wrap_future(closed)}, timeout=BEST_EFFORT_TIMEOUT)
             raise
 
     async def renew_pause(self, agent: str, run_id: str, fence: int) -> None:
-        await self._over(self._client.renew_pause(run_id, fence))
+        await self._run_on_loop(self._client.renew_pause(run_id, fence))
 
-    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
-        return await self._over(self._client.let_go(run_id, fence, failed=failed))
+    async def release_pause(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+        return await self._run_on_loop(self._client.let_go(run_id, fence, failed=failed))
 
-    async def resumed(self, agent: str, run_id: str, fence: int) -> None:
-        await self._over(self._client.resumed(run_id, fence))
+    async def complete_pause(self, agent: str, run_id: str, fence: int) -> None:
+        await self._run_on_loop(self._client.resumed(run_id, fence))
 
     async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
         """Given up before the server said what it made of it: nobody shall approve what nobody will run."""
@@ -166,26 +166,26 @@ class RemoteBackend:
                 if isinstance(outcome, Waiting):
                     await self.cancel(outcome.approval_id, GAVE_UP)
 
-    async def _gone(self) -> list[str]:
-        runs = await self._over(self._client.open_runs(self._program.agent))
+    async def _dead_runners(self) -> list[str]:
+        runs = await self._run_on_loop(self._client.list_runs(self._program.agent))
         return [run["runner"] for run in runs if is_dead(run["runner"])]
 
-    def _note(self, approval_id: str, tool: str) -> None:
-        if len(self._tools) >= MAX_TOOL_NAMES:
-            del self._tools[next(iter(self._tools))]
+    def _remember_tool(self, approval_id: str, tool: str) -> None:
+        if len(self._tool_names) >= MAX_TOOL_NAMES:
+            del self._tool_names[next(iter(self._tool_names))]
         if approval_id:
-            self._tools[approval_id] = tool
+            self._tool_names[approval_id] = tool
 
-    async def _over(self, work: Coroutine[Any, Any, T]) -> T:
-        bridge = self._bridge
-        if bridge is None:
+    async def _run_on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        loop_thread = self._loop_thread
+        if loop_thread is None:
             work.close()
             raise StoreUnavailable(CLOSED)
         try:
-            return await asyncio.wrap_future(bridge.submit(self._noted(work)))
+            return await asyncio.wrap_future(loop_thread.submit(self._noted(work)))
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if self._bridge is None and task is not None and not task.cancelling():
+            if self._loop_thread is None and task is not None and not task.cancelling():
                 raise StoreUnavailable(CLOSED) from None
             raise
 

@@ -47,24 +47,24 @@ class CachedResult:
 
 
 class RunSession:
-    def __init__(self, side: Backend, program: ProgramIdentity, run_id: str | None) -> None:
-        self.side = side
+    def __init__(self, backend: Backend, program: ProgramIdentity, run_id: str | None) -> None:
+        self.backend = backend
         self.program = program
         self.run_id = run_id or ""
         self._owns_run = run_id is None
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
-        self._counting = threading.Lock()
+        self._count_lock = threading.Lock()
         self._running: dict[str, int] = {}  # approval id → fence of what runs now
         self._resuming: set[tuple[str, str, int]] = set()  # agent, run and fence of what goes on now
         self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
-        self._left_unknown = False  # what nobody knows keeps the run open, so that its next program is told
+        self._has_unknown_call = False  # what nobody knows keeps the run open, so that its next program is told
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Continues the newest run of this agent whose program is gone; else begins one."""
-        self.run_id = await self.side.take_up(None if self._owns_run else self.run_id)
-        chores = (*self.side.chores(self._stop), self._keep())
+        self.run_id = await self.backend.acquire_run(None if self._owns_run else self.run_id)
+        chores = (*self.backend.background_tasks(self._stop), self._renew_leases())
         self._tasks = [asyncio.create_task(chore) for chore in chores]
 
     async def close(self, *, finished: bool) -> None:
@@ -75,11 +75,11 @@ class RunSession:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._owns_run:
             with suppress(Error):
-                await self.side.end_run(self.run_id, finished=finished and not self._left_unknown)
+                await self.backend.end_run(self.run_id, finished=finished and not self._has_unknown_call)
 
     # The way of a call
 
-    async def proposed(self, spec: ToolSpec, args: Mapping[str, object], expires_in: int | None = None) -> ToolCall:
+    async def make_call(self, spec: ToolSpec, args: Mapping[str, object], expires_in: int | None = None) -> ToolCall:
         """A call's id is its tool, its arguments and its count: a program that starts again gives the same ids."""
         program = self.program
         call = propose(
@@ -92,34 +92,34 @@ class RunSession:
             requester=program.user,
             expires_in=expires_in,
         )
-        return await self._numbered(call, spec)
+        return await self._with_call_id(call, spec)
 
-    async def settled(self, call: ToolCall, spec: ToolSpec) -> Runnable | CachedResult:
+    async def wait_until_runnable(self, call: ToolCall, spec: ToolSpec) -> Runnable | CachedResult:
         """Waits for people as long as it takes; raises NotRun when the call must not or need not run."""
-        outcome = await self.side.check(call, spec)
+        outcome = await self.backend.check(call, spec)
         while isinstance(outcome, Finished) and outcome.status == "failed":
             # It failed before the program was started again: to retry is to ask again.
-            call = await self._numbered(call, spec)
-            outcome = await self.side.check(call, spec)
+            call = await self._with_call_id(call, spec)
+            outcome = await self.backend.check(call, spec)
         while True:
             match outcome:
                 case Proceed(args, ""):
                     return Runnable(args)
                 case Proceed(_, approval_id):
-                    if go := await self._started(approval_id, spec):
-                        return go
-                    outcome = await self.waited(approval_id)
+                    if runnable := await self._start_or_wait(approval_id, spec):
+                        return runnable
+                    outcome = await self.wait_decided(approval_id)
                 case Waiting(approval_id):
-                    outcome = await self.waited(approval_id)
+                    outcome = await self.wait_decided(approval_id)
                 case Finished("succeeded", result):
                     return CachedResult(result)
                 case _:
                     raise to_not_run_error(outcome, call.tool)
 
-    async def _started(self, approval_id: str, spec: ToolSpec) -> Runnable | None:
+    async def _start_or_wait(self, approval_id: str, spec: ToolSpec) -> Runnable | None:
         """None where something comes of it that is waited for: another start, a release, or a no of the policy."""
         try:
-            started = await self.side.start(approval_id, spec)
+            started = await self.backend.start(approval_id, spec)
         except Frozen:
             await asyncio.sleep(FROZEN_RETRY_SECONDS)
         except (AlreadyStarted, DeniedNow, LeaseLost):
@@ -128,56 +128,56 @@ class RunSession:
             return Runnable(started.args, started)
         return None
 
-    async def begun(self, call: ToolCall, spec: ToolSpec) -> Runnable | Outcome:
+    async def try_start(self, call: ToolCall, spec: ToolSpec) -> Runnable | Outcome:
         """Waits for nobody but another process that runs this very call; a Go has to be carried out, and once."""
-        outcome = await self.side.check(call, spec)
+        outcome = await self.backend.check(call, spec)
         while True:
             match outcome:
                 case Proceed(args, ""):
                     return Runnable(args)
                 case Proceed(_, approval_id):
                     try:
-                        started = await self.side.start(approval_id, spec)
+                        started = await self.backend.start(approval_id, spec)
                         return Runnable(started.args, started)
                     except Frozen:
                         return Waiting(approval_id, "approved")
                     except (AlreadyStarted, DeniedNow, LeaseLost):
-                        outcome = await self.side.wait(approval_id, 0)
+                        outcome = await self.backend.wait(approval_id, 0)
                 case Waiting(approval_id, "running"):
-                    outcome = await self.side.wait(approval_id)
+                    outcome = await self.backend.wait(approval_id)
                 case _:
                     return outcome
 
-    async def succeeded(self, go: Runnable, result: bytes) -> None:
-        await self._finish(go, Payload(result=result), ok=True)
+    async def record_success(self, runnable: Runnable, result: bytes) -> None:
+        await self._finish(runnable, Payload(result=result), ok=True)
 
-    async def failed(self, go: Runnable, spec: ToolSpec, error: Exception) -> None:
+    async def record_failure(self, runnable: Runnable, spec: ToolSpec, error: Exception) -> None:
         """Keeps the error in words, without the secrets that the tool was given."""
         words = f"{type(error).__name__}: {error}"
-        for secret in secret_texts(go.args, spec):
+        for secret in secret_texts(runnable.args, spec):
             words = words.replace(secret, "[hidden]")
         plain = words[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
-        await self._finish(go, Payload(error=plain), ok=False)
+        await self._finish(runnable, Payload(error=plain), ok=False)
 
-    async def interrupted(self, go: Runnable) -> None:
+    async def mark_unknown(self, runnable: Runnable) -> None:
         """Stopped inside the tool: nobody knows how far it came, and the record says so."""
-        if go.execution is not None:
-            self._left_unknown = True
+        if runnable.execution is not None:
+            self._has_unknown_call = True
             with suppress(Error):
-                await self.side.abandon(go.execution.approval_id, go.execution.fence)
+                await self.backend.abandon(runnable.execution.approval_id, runnable.execution.fence)
 
     @contextmanager
-    def running(self, go: Runnable) -> Iterator[None]:
+    def running(self, runnable: Runnable) -> Iterator[None]:
         """While the tool runs its lease is renewed, and `current` knows of it."""
-        token = self._current.set(go.execution)
-        if go.execution is not None:
-            self._running[go.execution.approval_id] = go.execution.fence
+        token = self._current.set(runnable.execution)
+        if runnable.execution is not None:
+            self._running[runnable.execution.approval_id] = runnable.execution.fence
         try:
             yield
         finally:
             self._current.reset(token)
-            if go.execution is not None:
-                self._running.pop(go.execution.approval_id, None)
+            if runnable.execution is not None:
+                self._running.pop(runnable.execution.approval_id, None)
 
     @contextmanager
     def resuming(self, agent: str, run_id: str, fence: int) -> Iterator[None]:
@@ -189,43 +189,43 @@ class RunSession:
         finally:
             self._resuming.discard(held)
 
-    def current(self) -> Execution | None:
+    def current_execution(self) -> Execution | None:
         return self._current.get()
 
-    async def _numbered(self, call: ToolCall, spec: ToolSpec) -> ToolCall:
-        shown = redact(call.args, spec, await self.side.number_key()).sha256
-        with self._counting:
+    async def _with_call_id(self, call: ToolCall, spec: ToolSpec) -> ToolCall:
+        shown = redact(call.args, spec, await self.backend.call_id_key()).sha256
+        with self._count_lock:
             self._counts[spec.name, shown] += 1
             number = self._counts[spec.name, shown]
-        return call.named(f"{spec.name[:100]}:{shown}:{number}")
+        return call.with_call_id(f"{spec.name[:100]}:{shown}:{number}")
 
-    async def waited(self, approval_id: str) -> Outcome:
+    async def wait_decided(self, approval_id: str) -> Outcome:
         """A wait that is cancelled withdraws the call, so that nobody approves what nobody will run."""
         try:
-            return await self.side.wait(approval_id)
+            return await self.backend.wait(approval_id)
         except asyncio.CancelledError:
             with suppress(Error):
-                await self.side.cancel(approval_id, GAVE_UP)
+                await self.backend.cancel(approval_id, GAVE_UP)
             raise
 
-    async def _finish(self, go: Runnable, payload: Payload, *, ok: bool) -> None:
-        execution = go.execution
+    async def _finish(self, runnable: Runnable, payload: Payload, *, ok: bool) -> None:
+        execution = runnable.execution
         if execution is None:
             return
         try:
-            await self.side.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
+            await self.backend.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
         except LeaseLost as error:
             raise CallUnknown(error.message, approval_id=execution.approval_id) from error
 
     # The run and its leases
 
-    async def _keep(self) -> None:
+    async def _renew_leases(self) -> None:
         """Renews well before the leases end, from a thread that no tool can block."""
         while True:
             await asyncio.sleep(self.program.lease / 3000)
-            held = [self.side.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
-            resumed = [self.side.renew_pause(*each) for each in list(self._resuming)]
-            run = [self.side.renew_run(self.run_id)] if self._owns_run else []
+            held = [self.backend.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
+            resumed = [self.backend.renew_pause(*each) for each in list(self._resuming)]
+            run = [self.backend.renew_run(self.run_id)] if self._owns_run else []
             found = await asyncio.gather(*held, *resumed, *run, return_exceptions=True)
             for error in found:  # a lease that is lost shows when the tool finishes
                 if isinstance(error, BaseException) and not isinstance(error, Error):
@@ -240,8 +240,8 @@ def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
             message = f"{tool} was not run ({outcome.status}): {outcome.reason}"
             return CallRefused(message, refusal_message(outcome, tool), status_of_call=outcome.status, **ids)
         case Answered(said, approval_id):
-            told = said if isinstance(said, str) else {"answer": said}
-            return CallAnswered(f"{tool} was not run; a person answered: {said}", told, approval_id=approval_id)
+            content = said if isinstance(said, str) else {"answer": said}
+            return CallAnswered(f"{tool} was not run; a person answered: {said}", content, approval_id=approval_id)
         case Finished("failed", _, error, approval_id):
             return CallFailed(f"{tool} ran and failed: {error}", approval_id=approval_id)
         case Finished(approval_id=approval_id):

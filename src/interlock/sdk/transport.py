@@ -33,22 +33,24 @@ class Transport:
     def __init__(self, address: ServerAddress, patience: float = PATIENCE, point: FaultPoint | None = None) -> None:
         self.address = address
         self._patience = patience
-        self._heard = False
+        self._has_responded = False
         self._http: httpx2.AsyncClient | None = None
-        self._exchange = with_fault_points_async(point, "the server", self._exchanged)
+        self._send = with_fault_points_async(point, "the server", self._send_once)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> ResponseBody:
-        return await self._say("GET", path, params=params, **how)
+        return await self._request_with_retry("GET", path, params=params, **how)
 
-    async def post(self, path: str, body: Mapping[str, object], *, most: int = MAX_BYTES, **how: Any) -> ResponseBody:
-        return await self._say("POST", path, content=canonical(body, most), **how)
+    async def post(
+        self, path: str, body: Mapping[str, object], *, max_bytes: int = MAX_BYTES, **how: Any
+    ) -> ResponseBody:
+        return await self._request_with_retry("POST", path, content=canonical(body, max_bytes), **how)
 
     async def close(self) -> None:
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
 
-    async def _say(
+    async def _request_with_retry(
         self, method: str, path: str, *, patience: float | None = None, otherwise: str = NOTHING_RAN, **what: Any
     ) -> ResponseBody:
         """`otherwise` says what it means if the answer never comes."""
@@ -56,21 +58,21 @@ class Transport:
         began, attempt = now(), 0
         while True:
             try:
-                told: ResponseBody = await self._exchange(method, path, **what)
-                return told
+                response: ResponseBody = await self._send(method, path, **what)
+                return response
             except _NoResponse as unheard:
                 trouble = unheard
             attempt += 1
             pause = max(trouble.pause, _backoff_seconds(attempt))
-            if now() + pause - began > self._limit(patience):
-                raise self._gone(trouble, now() - began, otherwise) from trouble.__cause__
+            if now() + pause - began > self._retry_timeout(patience):
+                raise self._unavailable_error(trouble, now() - began, otherwise) from trouble.__cause__
             await asyncio.sleep(pause)
 
-    def _limit(self, patience: float | None) -> float:
+    def _retry_timeout(self, patience: float | None) -> float:
         wanted = self._patience if patience is None else patience
-        return wanted if self._heard else min(wanted, FIRST_RESPONSE_TIMEOUT)
+        return wanted if self._has_responded else min(wanted, FIRST_RESPONSE_TIMEOUT)
 
-    async def _exchanged(
+    async def _send_once(
         self,
         method: str,
         path: str,
@@ -79,24 +81,24 @@ class Transport:
         answer: float = RESPONSE_TIMEOUT,
         **what: Any,
     ) -> ResponseBody:
-        http, errors = self._opened(), _import_httpx()
+        http, errors = self._http_client(), _import_httpx()
         limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=answer, pool=None)
         try:
             response = await http.request(method, path, headers=headers, timeout=limits, **what)
         except (errors.TransportError, errors.DecodingError) as error:
-            raise self._untold(error) from error
-        return self._told(response)
+            raise self._to_transport_error(error) from error
+        return self._parse_response(response)
 
-    def _told(self, response: httpx2.Response) -> ResponseBody:
+    def _parse_response(self, response: httpx2.Response) -> ResponseBody:
         status, body = response.status_code, _object(response)
         if body is not None and status == 200:
-            self._heard = True
+            self._has_responded = True
             return body
         ours = body is not None and isinstance(body.get("error"), str) and isinstance(body.get("message"), str)
         if not ours and status not in UNAVAILABLE_STATUSES:
-            raise self._stranger(response)
+            raise self._not_interlock_error(response)
         error = parse_error(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
-        self._heard = self._heard or ours
+        self._has_responded = self._has_responded or ours
         match error:
             case ClockBehind():
                 raise error
@@ -107,7 +109,7 @@ class Transport:
             case _:
                 raise error
 
-    def _untold(self, error: Exception) -> Exception:
+    def _to_transport_error(self, error: Exception) -> Exception:
         """A certificate that is not trusted will not be trusted the next time either; all else may pass."""
         unsafe = _find_cause(error, ssl.SSLError)
         if unsafe is None:
@@ -122,7 +124,7 @@ class Transport:
             )
         return Misconfigured(f"{self.address.url} cannot be reached safely: {what}. {help_} {NOTHING_RAN}")
 
-    def _stranger(self, response: httpx2.Response) -> Misconfigured:
+    def _not_interlock_error(self, response: httpx2.Response) -> Misconfigured:
         """Never followed elsewhere: the key is for this address alone."""
         url, status = self.address.url, response.status_code
         if response.has_redirect_location:
@@ -135,13 +137,13 @@ class Transport:
             "a path belongs to it only if Interlock is served below that path."
         )
 
-    def _gone(self, trouble: _NoResponse, seconds: float, otherwise: str) -> StoreUnavailable:
+    def _unavailable_error(self, trouble: _NoResponse, seconds: float, otherwise: str) -> StoreUnavailable:
         return StoreUnavailable(
             f"No answer from {self.address.url} for {seconds:.0f} s ({trouble}). Check the address, and that "
             f"the server runs (interlock serve). {otherwise}"
         )
 
-    def _opened(self) -> httpx2.AsyncClient:
+    def _http_client(self) -> httpx2.AsyncClient:
         """In the loop that first uses it. The environment may name a proxy, but not for this machine itself."""
         if self._http is None:
             library = _import_httpx()

@@ -89,27 +89,30 @@ ROUTE_MODULES = (
 )
 
 
-def build_app(site: ServerState) -> RequestMiddleware:
-    settings = site.settings.server
-    auth = Auth(site.accounts, settings.public_url)
-    hot, foreign = make_fast_routes(site, auth), protocols.load_protocols(site, auth)
-    rest = build_fastapi(site, auth, hot, foreign)
-    doorway = make_host_and_cors_policy(settings.host, settings.public_url, settings.origins)
-    repeats = IdempotencyHandler(site.store.answers, auth, site.quotas)
-    routes = [*hot, *(live for each in foreign for live in each.streams)]
-    return RequestMiddleware(site, Router(auth, repeats, routes, rest, doorway, site.meters))
+def build_app(state: ServerState) -> RequestMiddleware:
+    settings = state.settings.server
+    auth = Auth(state.accounts, settings.public_url)
+    fast_routes, protocol_routes = make_fast_routes(state, auth), protocols.load_protocols(state, auth)
+    fallback = build_fastapi(state, auth, fast_routes, protocol_routes)
+    host_policy = make_host_and_cors_policy(settings.host, settings.public_url, settings.origins)
+    idempotency = IdempotencyHandler(state.store.idempotency, auth, state.quotas)
+    routes = [*fast_routes, *(route for each in protocol_routes for route in each.streams)]
+    return RequestMiddleware(state, Router(auth, idempotency, routes, fallback, host_policy, state.counters))
 
 
 def build_fastapi(
-    site: ServerState, auth: Auth, hot: Collection[FastRoute | StreamRoute], foreign: Collection[ProtocolRoutes]
+    state: ServerState,
+    auth: Auth,
+    fast_routes: Collection[FastRoute | StreamRoute],
+    protocol_routes: Collection[ProtocolRoutes],
 ) -> FastAPI:
     """All routes; the hot ones and the streams stand there for the document only."""
-    shared = _shared_routes(hot, foreign)
-    rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=shared)
-    rest.state.site, rest.state.auth, rest.state.metrics = site, auth, MetricsExporter(site)
-    rest.state.plots, rest.state.checks = StatsHistoryCache(site), VerificationJobs(site)
-    rest.state.manual = ApiDocs(rest, auth.cookie)
-    rest.state.provider = oidc.make_provider(site)
+    shared = _shared_routes(fast_routes, protocol_routes)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=shared)
+    app.state.site, app.state.auth, app.state.metrics = state, auth, MetricsExporter(state)
+    app.state.plots, app.state.checks = StatsHistoryCache(state), VerificationJobs(state)
+    app.state.manual = ApiDocs(app, auth.cookie_name)
+    app.state.provider = oidc.make_provider(state)
     answers = (
         (Error, _handle_error),
         (RequestValidationError, _handle_validation_error),
@@ -117,17 +120,19 @@ def build_fastapi(
         (Exception, _handle_unexpected_error),
     )
     for failure, answered in answers:
-        rest.add_exception_handler(failure, answered)
-    return rest
+        app.add_exception_handler(failure, answered)
+    return app
 
 
-def _shared_routes(hot: Collection[FastRoute | StreamRoute], foreign: Collection[ProtocolRoutes]) -> list[BaseRoute]:
+def _shared_routes(
+    fast_routes: Collection[FastRoute | StreamRoute], protocol_routes: Collection[ProtocolRoutes]
+) -> list[BaseRoute]:
     """They hold nothing of a site, which a request finds in the state of its app: all sites of a process share them."""
-    streams = [live for each in foreign for live in each.streams]
-    addresses = tuple(f"{each.method} {each.template}" for each in (*hot, *streams))
+    streams = [route for each in protocol_routes for route in each.streams]
+    addresses = tuple(f"{each.method} {each.template}" for each in (*fast_routes, *streams))
     made = _route_cache()
     if addresses not in made:
-        made[addresses] = _make_routes(hot, foreign)
+        made[addresses] = _make_routes(fast_routes, protocol_routes)
     return made[addresses]
 
 
@@ -137,50 +142,52 @@ def _route_cache() -> dict[tuple[str, ...], list[BaseRoute]]:
     return {}
 
 
-def _make_routes(hot: Collection[FastRoute | StreamRoute], foreign: Collection[ProtocolRoutes]) -> list[BaseRoute]:
+def _make_routes(
+    fast_routes: Collection[FastRoute | StreamRoute], protocol_routes: Collection[ProtocolRoutes]
+) -> list[BaseRoute]:
     every = APIRouter()
-    every.include_router(make_docs_router(hot))
+    every.include_router(make_docs_router(fast_routes))
     for routes in ROUTE_MODULES:
         every.include_router(routes.router)
-    for each in foreign:
+    for each in protocol_routes:
         every.include_router(each.router)
     return every.routes
 
 
-def make_fast_routes(site: ServerState, auth: Auth) -> list[FastRoute | StreamRoute]:
-    calls, deciding, runs, chat = CallRoutes(site), DecisionRoutes(site), RunRoutes(site), ChatRoutes(site, auth)
-    pauses = PauseRoutes(site)
+def make_fast_routes(state: ServerState, auth: Auth) -> list[FastRoute | StreamRoute]:
+    calls, deciding, runs, chat = CallRoutes(state), DecisionRoutes(state), RunRoutes(state), ChatRoutes(state, auth)
+    pauses = PauseRoutes(state)
     return [
         FastRoute("POST", "/api/calls", AGENTS, calls.propose),
-        FastRoute("GET", "/api/calls/{approval_id}", AGENTS, calls.look),
+        FastRoute("GET", "/api/calls/{approval_id}", AGENTS, calls.show),
         FastRoute("POST", "/api/calls/{approval_id}/start", AGENTS, calls.start),
         FastRoute("POST", "/api/calls/{approval_id}/renew", AGENTS, calls.renew),
         FastRoute("POST", "/api/calls/{approval_id}/finish", AGENTS, calls.finish),
         FastRoute("POST", "/api/calls/{approval_id}/cancel", AGENTS, calls.cancel),
         FastRoute("POST", "/api/calls/{approval_id}/abandon", AGENTS, calls.abandon),
-        FastRoute("GET", "/api/runs", AGENTS, runs.listed),
-        FastRoute("POST", "/api/runs", AGENTS, runs.take_up),
+        FastRoute("GET", "/api/runs", AGENTS, runs.list_runs),
+        FastRoute("POST", "/api/runs", AGENTS, runs.acquire),
         FastRoute("POST", "/api/runs/{run_id}/renew", AGENTS, runs.renew),
         FastRoute("POST", "/api/runs/{run_id}/close", AGENTS, runs.close),
-        FastRoute("POST", "/api/runs/{run_id}/leave", AGENTS, runs.leave),
-        FastRoute("GET", "/api/pauses", ALL_ROLES, pauses.listed),
+        FastRoute("POST", "/api/runs/{run_id}/leave", AGENTS, runs.release),
+        FastRoute("GET", "/api/pauses", ALL_ROLES, pauses.list_pauses),
         FastRoute("POST", "/api/pauses", AGENTS, pauses.pause, MAX_BODY),
         FastRoute("POST", "/api/pauses/claim", AGENTS, pauses.claim),
         FastRoute("POST", "/api/pauses/renew", AGENTS, pauses.renew),
         FastRoute("POST", "/api/pauses/release", AGENTS, pauses.release),
-        FastRoute("POST", "/api/pauses/resumed", AGENTS, pauses.resumed),
+        FastRoute("POST", "/api/pauses/resumed", AGENTS, pauses.complete),
         FastRoute("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
         StreamRoute("POST", "/api/chat", DECIDERS, chat.send),
         StreamRoute("GET", "/api/threads/{thread_id}/events", DECIDERS, chat.follow),
-        StreamRoute("GET", "/api/events", VIEWERS, LedgerStreams(site, auth.principal).stream),
+        StreamRoute("GET", "/api/events", VIEWERS, LedgerStreams(state, auth.authenticate).stream),
     ]
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """While the server runs, policies are followed."""
-    site: ServerState = app.state.site
-    following = asyncio.create_task(site.workspaces.follow())
+    state: ServerState = app.state.site
+    following = asyncio.create_task(state.workspaces.poll_changes())
     try:
         yield
     finally:
@@ -205,10 +212,10 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
             error_response(NotFound("There is nothing at this address. The routes are listed at /docs."))
         )
     if error.status_code == 405:
-        answer = error_response(
+        response = error_response(
             MethodNotAllowed(f"{request.method} is not possible here. The routes are listed at /docs.")
         )
-        return to_starlette(answer._replace(headers=((b"allow", ", ".join(_allowed_methods(request)).encode()),)))
+        return to_starlette(response._replace(headers=((b"allow", ", ".join(_allowed_methods(request)).encode()),)))
     return to_starlette(error_response(InvalidRequest(str(error.detail))))
 
 

@@ -32,14 +32,14 @@ class VerificationJob:
     began: int
     _: KW_ONLY
     done: int = 0
-    of: int = 0
-    took: float = 0.0
+    total: int = 0
+    seconds: float = 0.0
     report: Mapping[str, Any] = field(default_factory=dict)
-    problem: str = ""
+    error: str = ""
 
     @property
     def state(self) -> str:
-        if self.problem:
+        if self.error:
             return "failed"
         if not self.report:
             return "running"
@@ -51,29 +51,29 @@ class VerificationJob:
             "state": self.state,
             "by": self.by,
             "began": rfc3339(self.began),
-            "seconds": round(self.took, 3),
+            "seconds": round(self.seconds, 3),
             "done": self.done,
-            "of": self.of,
+            "of": self.total,
             "entries": report.get("entries", 0),
             "approvals": report.get("approvals", 0),
             "erased": report.get("erased", 0),
             "head": head and {"seq": head["seq"], "link": head["link"], "at": rfc3339(head["at"])},
             "fault_count": report.get("fault_count", 0),
             "faults": report.get("faults", []),
-            "problem": self.problem,
+            "problem": self.error,
         }
 
 
 class VerificationJobs:
     """Of this process, in memory. A check also compares with the head of the last one that found all well."""
 
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._workspace = ""
         self._running: VerificationJob | None = None
         self._task: asyncio.Task[None] | None = None
         self._last: dict[str, VerificationJob] = {}
-        self._good: dict[str, Head] = {}
+        self._last_valid_heads: dict[str, Head] = {}
 
     def to_json(self, workspace: str) -> dict[str, object]:
         last = self._last.get(workspace)
@@ -83,7 +83,7 @@ class VerificationJobs:
     def start(self, workspace: str, by: str) -> None:
         if self._running is not None:
             raise Conflict("A ledger is being verified already. Wait until that is done.")
-        self._workspace, self._running = workspace, VerificationJob(by, self._site.clock())
+        self._workspace, self._running = workspace, VerificationJob(by, self._state.clock())
         self._task = asyncio.create_task(self._run(workspace, self._running))
 
     async def stop(self) -> None:
@@ -91,51 +91,51 @@ class VerificationJobs:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run(self, workspace: str, check: VerificationJob) -> None:
+    async def _run(self, workspace: str, job: VerificationJob) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
             async with asyncio.timeout(JOB_TIMEOUT):
-                await self._follow(workspace, check)
+                await self._run_worker(workspace, job)
         except TimeoutError:
-            check.problem = f"The check took longer than {JOB_TIMEOUT:.0f} seconds. Verify with: interlock audit verify"
+            job.error = f"The check took longer than {JOB_TIMEOUT:.0f} seconds. Verify with: interlock audit verify"
         except (OSError, ValueError) as error:
-            self._site.log.failed("verify_failed", error)
+            self._state.log.write_exception("verify_failed", error)
         finally:
-            check.took = loop.time() - begun
-            check.problem = check.problem or ("" if check.report else JOB_CRASHED)
+            job.seconds = loop.time() - begun
+            job.error = job.error or ("" if job.report else JOB_CRASHED)
             self._running = None
-            self._keep(workspace, check)
+            self._remember(workspace, job)
 
-    async def _follow(self, workspace: str, check: VerificationJob) -> None:
-        if missing_database_file(self._site.settings.storage.url) is not None:
-            check.problem = DATABASE_MISSING
+    async def _run_worker(self, workspace: str, job: VerificationJob) -> None:
+        if missing_database_file(self._state.settings.storage.url) is not None:
+            job.error = DATABASE_MISSING
             return
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*WORKER_COMMAND, stdin=pipe, stdout=pipe, limit=MAX_REPORT_BYTES)
         assert process.stdin is not None  # noqa: S101  it is a pipe
         assert process.stdout is not None  # noqa: S101  it is a pipe
         try:
-            process.stdin.write(json.dumps(self._wanted(workspace)).encode())
+            process.stdin.write(json.dumps(self._worker_input(workspace)).encode())
             process.stdin.close()
             while line := await process.stdout.readline():
-                told = json.loads(line)
-                check.done, check.of = told.get("done", check.done), told.get("of", check.of)
-                check.report, check.problem = told.get("report", {}), told.get("problem", "")
+                progress = json.loads(line)
+                job.done, job.total = progress.get("done", job.done), progress.get("of", job.total)
+                job.report, job.error = progress.get("report", {}), progress.get("problem", "")
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
 
-    def _wanted(self, workspace: str) -> dict[str, object]:
-        good = self._good.get(workspace)
-        return {"url": self._site.settings.storage.url, "workspace": workspace, "head": good and good.to_json()}
+    def _worker_input(self, workspace: str) -> dict[str, object]:
+        good = self._last_valid_heads.get(workspace)
+        return {"url": self._state.settings.storage.url, "workspace": workspace, "head": good and good.to_json()}
 
-    def _keep(self, workspace: str, check: VerificationJob) -> None:
+    def _remember(self, workspace: str, job: VerificationJob) -> None:
         if len(self._last) >= MAX_REMEMBERED and workspace not in self._last:
             forgotten = next(iter(self._last))
             del self._last[forgotten]
-            self._good.pop(forgotten, None)
-        self._last[workspace] = check
-        if check.state == "valid":
-            self._good[workspace] = Head(**check.report["head"])
+            self._last_valid_heads.pop(forgotten, None)
+        self._last[workspace] = job
+        if job.state == "valid":
+            self._last_valid_heads[workspace] = Head(**job.report["head"])

@@ -52,14 +52,14 @@ async def _verify(url: str, workspace: str, head: dict[str, Any] | None) -> dict
     told = report.to_json()
     return {
         **told,
-        "faults": [_violation_json(fault) for fault in report.faults[:MAX_VIOLATIONS]],
-        "fault_count": len(report.faults),
+        "faults": [_violation_json(violation) for violation in report.violations[:MAX_VIOLATIONS]],
+        "fault_count": len(report.violations),
     }
 
 
-def _violation_json(fault: Violation) -> dict[str, object]:
-    told = {name: visible(str(text))[:MAX_MESSAGE] for name, text in fault.to_json().items() if name != "seq"}
-    return {"seq": fault.seq, **told}
+def _violation_json(violation: Violation) -> dict[str, object]:
+    told = {name: visible(str(text))[:MAX_MESSAGE] for name, text in violation.to_json().items() if name != "seq"}
+    return {"seq": violation.seq, **told}
 
 
 def _print_json(**fields: object) -> None:

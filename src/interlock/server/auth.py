@@ -23,36 +23,36 @@ class Auth:
         self._accounts = accounts
         self._origin = _origin(public_url)
         self._secure = public_url.startswith("https://")
-        self.cookie = "__Host-interlock" if self._secure else "interlock"
+        self.cookie_name = "__Host-interlock" if self._secure else "interlock"
 
-    async def principal(self, asked: HttpRequest) -> Principal:
+    async def authenticate(self, request: HttpRequest) -> Principal:
         """With the client's address for people, whose decisions the record names it for."""
-        who = await self._found(asked)
-        client = asked.scope.get("client")
-        return who if who.is_agent or not client else replace(who, address=str(client[0]))
+        principal = await self._find_principal(request)
+        client = request.scope.get("client")
+        return principal if principal.is_agent or not client else replace(principal, address=str(client[0]))
 
-    async def _found(self, asked: HttpRequest) -> Principal:
+    async def _find_principal(self, request: HttpRequest) -> Principal:
         """A key that does not count is an error, whatever the cookie says."""
-        given = asked.headers.get(b"authorization")
+        given = request.headers.get(b"authorization")
         if given is not None:
-            return await self._accounts.by_key(_bearer_token(given))
-        if asked.path.startswith(AGENT_INBOX_PREFIX) and b"x-api-key" in asked.headers:
-            return await self._accounts.by_key(asked.headers[b"x-api-key"].decode("latin-1").strip())
-        token = self.token(asked.headers)
+            return await self._accounts.authenticate_key(_bearer_token(given))
+        if request.path.startswith(AGENT_INBOX_PREFIX) and b"x-api-key" in request.headers:
+            return await self._accounts.authenticate_key(request.headers[b"x-api-key"].decode("latin-1").strip())
+        token = self.token(request.headers)
         if not token:
             raise Unauthenticated(UNAUTHENTICATED_MESSAGE)
-        if asked.method not in SAFE_METHODS:
-            self.check_origin(asked.headers)
-        return await self._accounts.by_session(token)
+        if request.method not in SAFE_METHODS:
+            self.check_origin(request.headers)
+        return await self._accounts.authenticate_session(token)
 
     def token(self, headers: Mapping[bytes, bytes]) -> str:
         """Of the session, or ""."""
-        return self.cookie_of(headers, self.cookie)
+        return self.read_cookie(headers, self.cookie_name)
 
-    def cookie_of(self, headers: Mapping[bytes, bytes], wanted: str) -> str:
+    def read_cookie(self, headers: Mapping[bytes, bytes], cookie_name: str) -> str:
         """Two cookies of one name are somebody's trick: then there is none."""
         pairs = [each.strip().partition("=") for each in headers.get(b"cookie", b"").decode("latin-1").split(";")]
-        found = [value for name, _, value in pairs if name == wanted]
+        found = [value for name, _, value in pairs if name == cookie_name]
         return found[0] if len(found) == 1 else ""
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
@@ -63,7 +63,7 @@ class Auth:
             raise Forbidden("This request does not come from Interlock's own page. Programs use a key instead.")
 
     def set_cookie(self, token: str, seconds: int) -> Header:
-        return self.cookie_header(self.cookie, token, seconds)
+        return self.cookie_header(self.cookie_name, token, seconds)
 
     def cookie_header(self, name: str, value: str, seconds: int) -> Header:
         secure = "; Secure" if self._secure else ""

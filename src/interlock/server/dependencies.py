@@ -39,12 +39,12 @@ class ErrorJson(BaseModel):
 
 
 async def server_state(request: Request) -> ServerState:
-    site: ServerState = request.app.state.site
-    return site
+    state: ServerState = request.app.state.site
+    return state
 
 
 async def current_principal(request: Request) -> Principal:
-    return _http_request(request).person
+    return _http_request(request).current_principal
 
 
 async def current_request(request: Request) -> HttpRequest:
@@ -66,7 +66,7 @@ def require_roles(roles: frozenset[str]) -> dict[str, Any]:
 
     async def check(request: Request) -> None:
         asked, auth = _http_request(request), _auth(request)
-        asked.principal = await auth.principal(asked)
+        asked.principal = await auth.authenticate(asked)
         check_allowed(asked.principal, roles)
 
     extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
@@ -78,8 +78,8 @@ def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:
     made = require_roles(roles)
 
     async def check(request: Request) -> None:
-        site: ServerState = request.app.state.site
-        check_recent_sign_in(_http_request(request).person, site.clock())
+        state: ServerState = request.app.state.site
+        check_recent_sign_in(_http_request(request).current_principal, state.clock())
 
     extra = {**made["openapi_extra"], "x-recent-sign-in": True}
     return {"dependencies": [*made["dependencies"], Depends(check)], "openapi_extra": extra}
@@ -96,9 +96,9 @@ def documented_responses(model: type[BaseModel], *statuses: int) -> dict[int | s
     return {200: {"model": model}, **documented_errors(*statuses)}
 
 
-def to_starlette(answer: HttpResponse) -> Response:
-    headers = {name.decode(): value.decode() for name, value in answer.headers}
-    return Response(answer.body, answer.status, headers, answer.kind.decode())
+def to_starlette(response: HttpResponse) -> Response:
+    headers = {name.decode(): value.decode() for name, value in response.headers}
+    return Response(response.body, response.status, headers, response.content_type.decode())
 
 
 class RouteDocs(NamedTuple):
@@ -108,43 +108,43 @@ class RouteDocs(NamedTuple):
     """
 
     text: str
-    answer: Any
+    response: Any
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
-    fails: tuple[int, ...] = ()
-    nothing: str = ""
+    error_statuses: tuple[int, ...] = ()
+    no_content: str = ""
 
 
-def document_route(router: APIRouter, hot: FastRoute | StreamRoute, described: RouteDocs) -> None:
+def document_route(router: APIRouter, route: FastRoute | StreamRoute, docs: RouteDocs) -> None:
     """Puts a hot route into the document; it is served before the framework sees it."""
 
     async def endpoint(**_: Any) -> Response:
         raise NotFound("There is nothing at this address.")  # whatever is at this address was served before
 
-    endpoint.__signature__ = _signature(hot.template, described)  # type: ignore[attr-defined]  # as FastAPI reads it
-    endpoint.__doc__ = described.text
-    extra = require_roles(hot.roles)
-    nothing: dict[int | str, Any] = {204: {"description": described.nothing}} if described.nothing else {}
+    endpoint.__signature__ = _signature(route.template, docs)  # type: ignore[attr-defined]  # as FastAPI reads it
+    endpoint.__doc__ = docs.text
+    extra = require_roles(route.roles)
+    nothing: dict[int | str, Any] = {204: {"description": docs.no_content}} if docs.no_content else {}
     router.add_api_route(
-        hot.template,
+        route.template,
         endpoint,
-        methods=[hot.method],
-        responses={200: described.answer, **nothing, **documented_errors(*described.fails)},
+        methods=[route.method],
+        responses={200: docs.response, **nothing, **documented_errors(*docs.error_statuses)},
         **extra,
     )
 
 
-def _signature(template: str, described: RouteDocs) -> Signature:
+def _signature(template: str, docs: RouteDocs) -> Signature:
     names = [part[1:-1] for part in template.split("/") if part.startswith("{")]
     wanted: list[tuple[str, object]] = [(name, str) for name in names]
-    wanted += [("body", described.body)] if described.body else []
-    wanted += [("query", Annotated[described.query, Query()])] if described.query else []
+    wanted += [("body", docs.body)] if docs.body else []
+    wanted += [("query", Annotated[docs.query, Query()])] if docs.query else []
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])
 
 
 def _http_request(request: Request) -> HttpRequest:
-    asked: HttpRequest = request.scope["interlock"]
-    return asked
+    http_request: HttpRequest = request.scope["interlock"]
+    return http_request
 
 
 def _auth(request: Request) -> Auth:
@@ -172,36 +172,36 @@ def check_if_match(headers: Mapping[bytes, bytes], current: str) -> bool:
 
 @dataclass(frozen=True)
 class RequestContext:
-    site: ServerState
-    doors: WorkspaceServices
+    state: ServerState
+    services: WorkspaceServices
     reviewer: Reviewer
 
     @property
     def workspace(self) -> str:
-        return self.doors.workspace
+        return self.services.workspace
 
     @property
     def inbox(self) -> Inbox:
-        return self.doors.inbox
+        return self.services.inbox
 
     async def show(self, approval_id: str) -> Response:
-        return to_starlette(await approval_response(self.site, self.doors, approval_id, self.reviewer))
+        return to_starlette(await approval_response(self.state, self.services, approval_id, self.reviewer))
 
 
-async def request_context(site: StateDep, caller: PrincipalDep) -> RequestContext:
-    doors = await site.workspaces.doors(caller.workspace)
-    return RequestContext(site, doors, doors.reviewer(caller, site.clock()))
+async def request_context(state: StateDep, principal: PrincipalDep) -> RequestContext:
+    services = await state.workspaces.services(principal.workspace)
+    return RequestContext(state, services, services.reviewer(principal, state.clock()))
 
 
 ContextDep = Annotated[RequestContext, Depends(request_context)]
 
 
 async def approval_response(
-    site: ServerState, doors: WorkspaceServices, approval_id: str, reviewer: Reviewer
+    state: ServerState, services: WorkspaceServices, approval_id: str, reviewer: Reviewer
 ) -> HttpResponse:
     """One approval, for this person; the ETag is its version."""
-    view = await doors.inbox.show(doors.workspace, approval_id)
+    view = await services.inbox.show(services.workspace, approval_id)
     size, etag = len(view.stored.payload.args or b""), b'"%d"' % view.stored.approval.version
     return await offload(
-        size, lambda: json_response(approval_json(view, site.clock(), reviewer), headers=((b"etag", etag),))
+        size, lambda: json_response(approval_json(view, state.clock(), reviewer), headers=((b"etag", etag),))
     )

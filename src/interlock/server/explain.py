@@ -50,48 +50,54 @@ class ExplainRequest(NamedTuple):
     fill: FillTerms | None = None
     notes: tuple[str, ...] = ()
 
-    def explained(self, policy: Policy, lines: Mapping[str, int] = NO_LINES) -> Explanation:
+    def explain(self, policy: Policy, lines: Mapping[str, int] = NO_LINES) -> Explanation:
         found = explain(policy, self.call, self.spec, lines, self.fill)
         return replace(found, judged_as=self.judged_as, notes=(*self.notes, *found.notes))
 
 
-def parse_explain_request(body: object, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ExplainRequest:
+def parse_explain_request(body: object, state: HasRegisteredTools, directory: WorkspaceDirectory) -> ExplainRequest:
     """As the call of an agent's key, `key`, which is bound to nobody unless it says more; else of an `embedded` one."""
-    call, spec = _parse_call(body, doors.workspace)
+    call, spec = _parse_call(body, directory.workspace)
     fields = cast(Mapping[str, Any], body)
     if not fields.get("embedded", False):
-        return _agent_key_request(fields, site, doors)
-    known = known_definition(call.tool, site.registered.action(call.tool), site, doors)
+        return _agent_key_request(fields, state, directory)
+    definition = known_definition(call.tool, state.registered.action(call.tool), state, directory)
     named = call if call.requester else replace(call, requester=DEFAULT_REQUESTER)
-    own = spec if known is None or spec.effect else known.spec
+    own = spec if definition is None or spec.effect else definition.spec
     return ExplainRequest(
-        named, own, EMBEDDED_JUDGED_AS, None, (*_program_notes(spec, known), *_schema_notes(call, own))
+        named, own, EMBEDDED_JUDGED_AS, None, (*_program_notes(spec, definition), *_schema_notes(call, own))
     )
 
 
 def _agent_key_request(
-    fields: Mapping[str, Any], site: HasRegisteredTools, doors: WorkspaceDirectory
+    fields: Mapping[str, Any], state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> ExplainRequest:
     key = _parse_key(fields.get("key", {}))
-    principal = _key_principal(key, doors.workspace)
+    principal = _key_principal(key, directory.workspace)
     told = {"args": {}, "run_id": "explain", "call_id": "explain", **fields}
     if "expires_in" in told:
         told["expires_in"] = str(told["expires_in"])
     body = validate_model(ProposalBody, {name: value for name, value in told.items() if name not in EXPLAIN_ONLY_KEYS})
-    known = resolve_definition(body, site, doors)
+    definition = resolve_definition(body, state, directory)
     try:
-        call = with_definition(make_tool_call(body, principal, site, doors), body, known)
+        call = with_definition(make_tool_call(body, principal, state, directory), body, definition)
     except Forbidden as error:
         raise InvalidRequest(f"The server refuses such a call of this key. {error.message}") from None
     call = _with_teams(call, fields, key)
-    notes = (*_claim_notes(body, known), *_schema_notes(call, known.spec))
-    return ExplainRequest(call, known.spec, _judged_as(principal), action_terms(known.action, doors), notes)
+    notes = (*_claim_notes(body, definition), *_schema_notes(call, definition.spec))
+    return ExplainRequest(
+        call, definition.spec, _judged_as(principal), action_terms(definition.action, directory), notes
+    )
 
 
-def _judged_as(key: Principal) -> str:
-    agents = [f"to the agent{'s' if len(key.agents) > 1 else ''} {', '.join(key.agents)}"] if key.agents else []
+def _judged_as(principal: Principal) -> str:
+    agents = (
+        [f"to the agent{'s' if len(principal.agents) > 1 else ''} {', '.join(principal.agents)}"]
+        if principal.agents
+        else []
+    )
     person = {"": "", ANY_REQUESTER: "to whoever it names as requester", NO_REQUESTER: "to no requester"}
-    bound = [*agents, person.get(key.requester, f"to the requester {key.requester}")]
+    bound = [*agents, person.get(principal.requester, f"to the requester {principal.requester}")]
     whom = " and ".join(filter(None, bound)) or "to nobody"
     return f"as a call with an agent key that is bound {whom}: what it says of its tool is a claim"
 
@@ -108,28 +114,28 @@ def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any
 # What was made of what it says
 
 
-def _claim_notes(body: ProposalBody, known: ResolvedDefinition) -> Iterator[str]:
-    said, spec = body.effect, known.spec
-    if known.origin != "declared":
+def _claim_notes(body: ProposalBody, definition: ResolvedDefinition) -> Iterator[str]:
+    said, spec = body.effect, definition.spec
+    if definition.origin != "declared":
         but = f": that the call says {said} does not count" if said and said != spec.effect else ""
-        yield f"{body.tool} is {known.origin} as {spec.effect or 'a tool of unknown effect'}{but}."
-    elif said and not spec.effect and known.action is not None:
+        yield f"{body.tool} is {definition.origin} as {spec.effect or 'a tool of unknown effect'}{but}."
+    elif said and not spec.effect and definition.action is not None:
         yield f"{body.tool} is an action of requests that nobody configured: that the call says {said} does not count."
 
 
-def _program_notes(said: ToolSpec, known: ResolvedDefinition | None) -> Iterator[str]:
+def _program_notes(declared: ToolSpec, definition: ResolvedDefinition | None) -> Iterator[str]:
     """A program with the database brings its own tools: pins and what is registered are for the others."""
-    if known is None or said.effect == known.spec.effect:
+    if definition is None or declared.effect == definition.spec.effect:
         return
-    stands = f"{said.name} is {known.origin} as {known.spec.effect or 'a tool of unknown effect'}"
-    if said.effect:
-        yield f"{stands}. That counts for calls with a key; this program is taken at its own word: {said.effect}."
+    stands = f"{declared.name} is {definition.origin} as {definition.spec.effect or 'a tool of unknown effect'}"
+    if declared.effect:
+        yield f"{stands}. That counts for calls with a key; this program is taken at its own word: {declared.effect}."
     else:
         yield f"{stands}, and is judged as that. A program that brings a tool of this name is taken at its own word."
 
 
 def _schema_notes(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
-    found = validate(spec.schema, call.value) if spec.schema is not None else ()
+    found = validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
     if found:
         first = ": ".join(filter(None, (found[0].pointer, found[0].message)))
         yield f"Its arguments do not fit the schema of {spec.name} ({first}): a call with them is never let through."

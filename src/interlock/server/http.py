@@ -71,13 +71,13 @@ class HttpResponse(NamedTuple):
     status: int
     body: bytes
     headers: tuple[Header, ...] = ()
-    kind: bytes = JSON_TYPE
+    content_type: bytes = JSON_TYPE
 
 
 class HttpRequest:
     """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
 
-    __slots__ = ("_receive", "body", "changed", "headers", "method", "path", "principal", "scope", "values")
+    __slots__ = ("_receive", "body", "headers", "is_cacheable", "method", "path", "path_params", "principal", "scope")
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive) -> None:
         self.scope = scope
@@ -86,12 +86,12 @@ class HttpRequest:
         self.path: str = scope["path"]
         self.headers = headers
         self.body = body
-        self.values: tuple[str, ...] = ()
+        self.path_params: tuple[str, ...] = ()
         self.principal: Principal | None = None
-        self.changed = True  # unless its route says that it left nothing behind
+        self.is_cacheable = True  # unless its route says that it left nothing behind
 
     @property
-    def person(self) -> Principal:
+    def current_principal(self) -> Principal:
         """Whoever asks; only where it was found out before."""
         if self.principal is None:
             raise Unauthenticated("This needs a key or a session.")
@@ -113,19 +113,19 @@ class HttpRequest:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def json(self, model: type[ModelT], most: int = MAX_BYTES) -> ModelT:
-        return validate_model(model, await self.value(most))
+    async def parse_body(self, model: type[ModelT], max_bytes: int = MAX_BYTES) -> ModelT:
+        return validate_model(model, await self.parse_json(max_bytes))
 
-    async def value(self, most: int = MAX_BYTES) -> object:
+    async def parse_json(self, max_bytes: int = MAX_BYTES) -> object:
         """The body, read strictly; of a kind that a page of another site cannot send unasked."""
         if not is_json(self.headers):
             raise UnsupportedMediaType("The body has to be JSON: send Content-Type: application/json.")
-        return await read_json(self.body, most)
+        return await read_json(self.body, max_bytes)
 
 
-def idempotency_key(asked: HttpRequest) -> str:
+def idempotency_key(request: HttpRequest) -> str:
     """Empty if there is none."""
-    given = asked.headers.get(b"idempotency-key")
+    given = request.headers.get(b"idempotency-key")
     if given is None:
         return ""
     key = given.decode("latin-1")
@@ -138,9 +138,9 @@ def is_json(headers: Mapping[bytes, bytes]) -> bool:
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON_TYPE
 
 
-async def read_json(body: bytes, most: int = MAX_BYTES) -> object:
+async def read_json(body: bytes, max_bytes: int = MAX_BYTES) -> object:
     """Strictly; beside the event loop if it is large."""
-    return await offload(len(body), lambda: parse_json(body, most))
+    return await offload(len(body), lambda: parse_json(body, max_bytes))
 
 
 def validate_model(model: type[ModelT], value: object) -> ModelT:
@@ -214,10 +214,15 @@ def already_decided_json(error: AlreadyDecided) -> dict[str, object]:
     return body
 
 
-async def send_response(send: Send, answer: HttpResponse, more: tuple[Header, ...] = ()) -> None:
-    headers = [(b"content-type", answer.kind), (b"content-length", b"%d" % len(answer.body)), *answer.headers, *more]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+async def send_response(send: Send, response: HttpResponse, extra_headers: tuple[Header, ...] = ()) -> None:
+    headers = [
+        (b"content-type", response.content_type),
+        (b"content-length", b"%d" % len(response.body)),
+        *response.headers,
+        *extra_headers,
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 class UnsupportedMediaType(Error):

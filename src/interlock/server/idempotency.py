@@ -48,81 +48,87 @@ class SecretAlreadyShown(Conflict):
 class IdempotencyReservation(NamedTuple):
     """The right to work an answer out."""
 
-    place: IdempotencyKey
-    mark: bytes
+    key: IdempotencyKey
+    token: bytes
 
 
 class ResponseStore(Protocol):
-    async def claim(self, place: IdempotencyKey, digest: str) -> IdempotencyRecord: ...
-    async def keep(self, place: IdempotencyKey, mark: bytes, status: int, body: bytes) -> None: ...
-    async def drop(self, place: IdempotencyKey, mark: bytes) -> None: ...
+    async def reserve(self, idempotency_key: IdempotencyKey, digest: str) -> IdempotencyRecord: ...
+    async def save(self, idempotency_key: IdempotencyKey, token: bytes, status: int, body: bytes) -> None: ...
+    async def release(self, idempotency_key: IdempotencyKey, token: bytes) -> None: ...
 
 
-def supports_idempotency(asked: HttpRequest) -> bool:
-    return asked.method == "POST" and not _EXCLUDED_PATHS.fullmatch(asked.path)
+def supports_idempotency(request: HttpRequest) -> bool:
+    return request.method == "POST" and not _EXCLUDED_PATHS.fullmatch(request.path)
 
 
 class IdempotencyHandler:
-    def __init__(self, answers: ResponseStore, auth: Auth, quotas: QuotaEnforcer) -> None:
-        self._answers = answers
+    def __init__(self, responses: ResponseStore, auth: Auth, quotas: QuotaEnforcer) -> None:
+        self._responses = responses
         self._quotas = quotas
         self._auth = auth
-        self._working: dict[IdempotencyKey, asyncio.Event] = {}
+        self._in_flight: dict[IdempotencyKey, asyncio.Event] = {}
 
-    async def __call__(self, asked: HttpRequest, serve: Serve, send: Send) -> HttpResponse | None:
+    async def __call__(self, request: HttpRequest, serve: Serve, send: Send) -> HttpResponse | None:
         """Claimed, worked out, kept, told: in this order, so that whoever was told something is told it again.
 
         Gives the answer that was kept, or None after the request was served.
         """
-        key, principal = idempotency_key(asked), await self._principal(asked)
+        key, principal = idempotency_key(request), await self._principal(request)
         if principal is None:
             await serve(send)
             return None
-        place = idempotency_slot(principal, key)
-        first = self._working.get(place)
+        slot = idempotency_slot(principal, key)
+        first = self._in_flight.get(slot)
         if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
             await first.wait()
-            return await self._claimed(asked, principal, place, serve, send)
-        done = self._working[place] = asyncio.Event()
+            return await self._reserve_or_replay(request, principal, slot, serve, send)
+        done = self._in_flight[slot] = asyncio.Event()
         try:
-            return await self._claimed(asked, principal, place, serve, send)
+            return await self._reserve_or_replay(request, principal, slot, serve, send)
         finally:
-            del self._working[place]
+            del self._in_flight[slot]
             done.set()
 
-    async def _claimed(
-        self, asked: HttpRequest, principal: Principal, place: IdempotencyKey, serve: Serve, send: Send
+    async def _reserve_or_replay(
+        self, request: HttpRequest, principal: Principal, idempotency_key: IdempotencyKey, serve: Serve, send: Send
     ) -> HttpResponse | None:
-        kept = await self._answers.claim(place, request_digest(asked))
-        if not kept.mark:
-            return _replay(asked, kept)
-        await self._work_out(asked, principal, IdempotencyReservation(place, kept.mark), serve, send)
+        kept = await self._responses.reserve(idempotency_key, request_digest(request))
+        if not kept.reservation_token:
+            return _replay(request, kept)
+        await self._serve_and_store(
+            request, principal, IdempotencyReservation(idempotency_key, kept.reservation_token), serve, send
+        )
         return None
 
-    async def _principal(self, asked: HttpRequest) -> Principal | None:
+    async def _principal(self, request: HttpRequest) -> Principal | None:
         """Nobody's answers are not kept: the route itself says who is missing."""
         try:
-            return await self._auth.principal(asked)
+            return await self._auth.authenticate(request)
         except Unauthenticated:
             return None
 
-    async def _work_out(
-        self, asked: HttpRequest, principal: Principal, claim: IdempotencyReservation, serve: Serve, send: Send
+    async def _serve_and_store(
+        self, request: HttpRequest, principal: Principal, reservation: IdempotencyReservation, serve: Serve, send: Send
     ) -> None:
-        caught = ResponseBuffer(send)
-        place, mark = claim
+        buffer = ResponseBuffer(send)
+        idempotency_key, token = reservation
         try:
-            await serve(caught)
+            await serve(buffer)
         except BaseException:
-            await self._answers.drop(place, mark)
+            await self._responses.release(idempotency_key, token)
             raise
-        if not caught.is_final or not asked.changed or not self._quotas.may_keep(principal, len(caught.body)):
-            await self._answers.drop(place, mark)
-        elif _SECRET_PATHS.fullmatch(asked.path) and caught.status < 400:
-            await self._answers.keep(place, mark, *_secret_shown_response())
+        if (
+            not buffer.is_final
+            or not request.is_cacheable
+            or not self._quotas.may_store_response(principal, len(buffer.body))
+        ):
+            await self._responses.release(idempotency_key, token)
+        elif _SECRET_PATHS.fullmatch(request.path) and buffer.status < 400:
+            await self._responses.save(idempotency_key, token, *_secret_shown_response())
         else:
-            await self._answers.keep(place, mark, caught.status, caught.body)
-        await caught.pass_on()
+            await self._responses.save(idempotency_key, token, buffer.status, buffer.body)
+        await buffer.flush()
 
 
 class ResponseBuffer:
@@ -150,7 +156,7 @@ class ResponseBuffer:
         self._held.append(message)
         self.body += message.get("body", b"")
 
-    async def pass_on(self) -> None:
+    async def flush(self) -> None:
         for message in self._held:
             await self._send(message)
 
@@ -164,13 +170,13 @@ def idempotency_slot(principal: Principal, key: str) -> IdempotencyKey:
     return IdempotencyKey(principal.workspace, f"{principal.role}:{who}", key)
 
 
-def request_digest(asked: HttpRequest) -> str:
-    query: bytes = asked.scope.get("query_string", b"")
-    return sha256(b"\0".join((asked.path.encode(), query, asked.body))).hexdigest()
+def request_digest(request: HttpRequest) -> str:
+    query: bytes = request.scope.get("query_string", b"")
+    return sha256(b"\0".join((request.path.encode(), query, request.body))).hexdigest()
 
 
-def _replay(asked: HttpRequest, kept: IdempotencyRecord) -> HttpResponse:
-    if kept.digest != request_digest(asked):
+def _replay(request: HttpRequest, kept: IdempotencyRecord) -> HttpResponse:
+    if kept.digest != request_digest(request):
         raise IdempotencyMismatch("This Idempotency-Key was used for another request. Use a new one.")
     if not kept.status:
         raise RequestInProgress(
@@ -184,5 +190,5 @@ def _secret_shown_response() -> tuple[int, bytes]:
         "This was done already, and the answer held a secret that is shown once and not kept. If it got lost, revoke "
         "what was made and make another, with a new Idempotency-Key."
     )
-    told = error_response(SecretAlreadyShown(message))
-    return told.status, told.body
+    response = error_response(SecretAlreadyShown(message))
+    return response.status, response.body

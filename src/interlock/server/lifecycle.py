@@ -43,7 +43,7 @@ def on_signal(stop: Callable[[], object]) -> Iterator[None]:
 def capture_library_logs(log: JsonLogger) -> None:
     """What libraries and the event loop have to say becomes lines of ours."""
     logging.basicConfig(handlers=[LibraryLogHandler(log)], level=logging.WARNING, force=True)
-    asyncio.get_running_loop().set_exception_handler(log.loop_failed)
+    asyncio.get_running_loop().set_exception_handler(log.handle_loop_exception)
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def background_jobs(log: JsonLogger, *runs: BackgroundJob) -> AsyncIterato
             try:
                 await run(stop)
             except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
-                log.failed("background_failed", error)
+                log.write_exception("background_failed", error)
                 await wait_for_stop(stop, 1.0)
 
     tasks = [asyncio.create_task(keep(run)) for run in runs]

@@ -24,18 +24,20 @@ SECOND = 1_000
 class JsonLogger:
     """`wanted` is what is told of requests; the server's own start and end are always told."""
 
-    def __init__(self, clock: Clock, wanted: RequestLogLevel = "problems", write: WriteLine | None = None) -> None:
-        self.every_request = wanted == "requests"
-        self.problems = wanted != "none"
+    def __init__(
+        self, clock: Clock, request_level: RequestLogLevel = "problems", write: WriteLine | None = None
+    ) -> None:
+        self.every_request = request_level == "requests"
+        self.logs_refusals = request_level != "none"
         self._clock = clock
         self._write = write or _to_stderr
         self._second = 0
         self._told = 0
 
-    def tell(self, level: LogLevel, event: str, **facts: object) -> None:
+    def write(self, level: LogLevel, event: str, **facts: object) -> None:
         self._line(self._clock(), level, event, facts)
 
-    def request(self, level: LogLevel, event: str, **facts: object) -> None:
+    def write_limited(self, level: LogLevel, event: str, **facts: object) -> None:
         """As `tell`, but not more than so many a second; how many were left out is told with the next."""
         now = self._clock()
         if now // SECOND != self._second:
@@ -46,19 +48,19 @@ class JsonLogger:
         if self._told <= MAX_LINES_PER_SECOND:
             self._line(now, level, event, facts)
 
-    def failed(self, event: str, error: BaseException, **facts: object) -> None:
+    def write_exception(self, event: str, error: BaseException, **facts: object) -> None:
         """An error that nobody expected: its class and its place; what it says may be a secret."""
-        self.request(
+        self.write_limited(
             "error", event, **facts, exception=type(error).__name__, at_line=error_location(error.__traceback__)
         )
 
-    def loop_failed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+    def handle_loop_exception(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         """For an event loop: something in the background ended badly."""
         error = context.get("exception")
         if isinstance(error, BaseException):
-            self.failed("background_failed", error)
+            self.write_exception("background_failed", error)
         else:
-            self.tell("error", "background_failed", message=str(context.get("message", "")))
+            self.write("error", "background_failed", message=str(context.get("message", "")))
 
     def _line(self, now: int, level: LogLevel, event: str, facts: Mapping[str, object]) -> None:
         self._write(json.dumps({"at": rfc3339(now), "level": level, "event": event, **facts}, ensure_ascii=True) + "\n")
@@ -78,7 +80,7 @@ class LibraryLogHandler(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             facts |= {"exception": type(error).__name__, "at_line": error_location(error.__traceback__)}
-        self._log.request(level, "library", **facts)
+        self._log.write_limited(level, "library", **facts)
 
 
 def error_location(traceback: TracebackType | None) -> str:

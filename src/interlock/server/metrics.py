@@ -34,58 +34,60 @@ class LedgerCounts:
 
     seq: int
     kinds: Counter[str] = field(default_factory=Counter)
-    told: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and what became of it
-    waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
-    waited: float = 0.0
+    deliveries: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and what became of it
+    wait_buckets: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
+    wait_seconds: float = 0.0
 
 
 class MetricsExporter:
     """Counters of a workspace come from the ledger, so that it does not matter which process did it, or a command."""
 
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._process = CollectorRegistry(auto_describe=False)
-        self._followed: dict[str, LedgerCounts] = {}
-        self._following = asyncio.Lock()
+        self._counts: dict[str, LedgerCounts] = {}
+        self._lock = asyncio.Lock()
         ProcessCollector(registry=self._process)
 
     async def text(self, workspace: str) -> bytes:
-        async with self._following:
-            followed = await self._follow(workspace)
-        stats = await self._site.store.stats(workspace)
-        oldest = await self._site.store.measures.oldest_pending(workspace)
-        age = 0.0 if oldest is None else max(0, self._site.clock() - oldest) / 1000
+        async with self._lock:
+            counts = await self._update_counts(workspace)
+        stats = await self._state.store.stats(workspace)
+        oldest = await self._state.store.metrics.oldest_pending(workspace)
+        age = 0.0 if oldest is None else max(0, self._state.clock() - oldest) / 1000
         channels = [
-            each for each in await read_channel_states(self._site.reach.of(workspace)) if each.name != DASHBOARD
+            each
+            for each in await read_channel_states(self._state.notifications.for_workspace(workspace))
+            if each.name != DASHBOARD
         ]
         registry = CollectorRegistry(auto_describe=False)
-        own = _workspace_metrics(workspace, followed, stats.by_status, age)
-        paused, since = await self._site.store.pauses.count(workspace)
-        still = _pause_metrics(workspace, paused, 0 if since is None else max(0, self._site.clock() - since) / 1000)
-        on = sum(each.is_on for each in await self._site.store.open_freezes(workspace))
+        own = _workspace_metrics(workspace, counts, stats.by_status, age)
+        paused, since = await self._state.store.pauses.count(workspace)
+        still = _pause_metrics(workspace, paused, 0 if since is None else max(0, self._state.clock() - since) / 1000)
+        on = sum(each.is_on for each in await self._state.store.open_freezes(workspace))
         frozen = _gauge("interlock_freezes", "Freezes that are on.", on, workspace)
-        told = _channel_metrics(workspace, channels, followed.told, self._site.clock())
-        registry.register(StaticCollector([*own, frozen, *still, *told, *_process_metrics(self._site)]))
+        channel_metrics = _channel_metrics(workspace, channels, counts.deliveries, self._state.clock())
+        registry.register(StaticCollector([*own, frozen, *still, *channel_metrics, *_process_metrics(self._state)]))
         return generate_latest(registry) + generate_latest(self._process)
 
-    async def _follow(self, workspace: str) -> LedgerCounts:
-        followed = self._followed.get(workspace)
-        if followed is None:
-            followed = self._followed[workspace] = LedgerCounts((await self._site.store.head(workspace)).seq)
+    async def _update_counts(self, workspace: str) -> LedgerCounts:
+        counts = self._counts.get(workspace)
+        if counts is None:
+            counts = self._counts[workspace] = LedgerCounts((await self._state.store.head(workspace)).seq)
         for _ in range(MAX_ENTRIES // BATCH_SIZE):
-            lot = await self._site.store.measures.happened(workspace, followed.seq, BATCH_SIZE)
+            lot = await self._state.store.metrics.event_metrics(workspace, counts.seq, BATCH_SIZE)
             for seq, kind, waited, data in lot:
-                followed.seq = seq
-                followed.kinds[kind] += 1
+                counts.seq = seq
+                counts.kinds[kind] += 1
                 if data is not None:
-                    followed.told[json.loads(data)["channel"], DELIVERY_RESULTS[kind]] += 1
+                    counts.deliveries[json.loads(data)["channel"], DELIVERY_RESULTS[kind]] += 1
                 if waited is not None:
-                    followed.waits[bisect_left(WAIT_BUCKETS, waited / 1000)] += 1
-                    followed.waited += waited / 1000
+                    counts.wait_buckets[bisect_left(WAIT_BUCKETS, waited / 1000)] += 1
+                    counts.wait_seconds += waited / 1000
             if len(lot) < BATCH_SIZE:
                 break
             await asyncio.sleep(0)  # others go first
-        return followed
+        return counts
 
 
 class StaticCollector:
@@ -98,8 +100,8 @@ class StaticCollector:
         return iter(self._metrics)
 
 
-def _workspace_metrics(name: str, followed: LedgerCounts, statuses: Mapping[str, int], age: float) -> Iterator[Metric]:
-    kinds = followed.kinds
+def _workspace_metrics(name: str, counts: LedgerCounts, statuses: Mapping[str, int], age: float) -> Iterator[Metric]:
+    kinds = counts.kinds
     approvals = GaugeMetricFamily("interlock_approvals", "Approvals by status.", labels=["workspace", "status"])
     for status, n in statuses.items():
         approvals.add_metric([name, status], n)
@@ -117,7 +119,7 @@ def _workspace_metrics(name: str, followed: LedgerCounts, statuses: Mapping[str,
         events.add_metric([name, kind], n)
     yield events
     took = HistogramMetricFamily("interlock_time_to_decide_seconds", "From the proposal.", labels=["workspace"])
-    took.add_metric([name], _buckets(WAIT_BUCKETS, followed.waits), followed.waited)
+    took.add_metric([name], _buckets(WAIT_BUCKETS, counts.wait_buckets), counts.wait_seconds)
     yield took
 
 
@@ -126,38 +128,40 @@ def _pause_metrics(name: str, paused: int, age: float) -> Iterator[Metric]:
     yield _gauge("interlock_oldest_paused_seconds", "Age of the oldest run that stands still.", age, name)
 
 
-def _process_metrics(site: ServerState) -> Iterator[Metric]:
-    meters, tally = site.meters, site.store.tally
+def _process_metrics(state: ServerState) -> Iterator[Metric]:
+    counters, tally = state.counters, state.store.writer_stats
     info = GaugeMetricFamily("interlock_info", "Which version runs.", labels=["version"])
     info.add_metric([__version__], 1)
     yield info
-    yield _gauge("interlock_ready", "1 until the server is about to stop.", 0 if site.stopping.is_set() else 1)
-    yield _gauge("interlock_open_streams", "Readers of live events.", meters.streams)
-    yield _gauge("interlock_waiting_agents", "Long polls that are held back.", meters.waiting)
-    yield _gauge("interlock_event_lag_seconds", "From the ledger to the streams, of the newest event.", meters.lag)
-    yield _counter("interlock_failures", "Requests that failed by a fault of the server.", meters.failures)
+    yield _gauge("interlock_ready", "1 until the server is about to stop.", 0 if state.stopping.is_set() else 1)
+    yield _gauge("interlock_open_streams", "Readers of live events.", counters.streams)
+    yield _gauge("interlock_waiting_agents", "Long polls that are held back.", counters.waiting)
+    yield _gauge("interlock_event_lag_seconds", "From the ledger to the streams, of the newest event.", counters.lag)
+    yield _counter("interlock_failures", "Requests that failed by a fault of the server.", counters.failures)
     batches = HistogramMetricFamily("interlock_batch_size", "Changes that share one commit.")
     bounds = [2**bit - 1 for bit in range(len(tally.sizes) - 1)]
     batches.add_metric([], _buckets(bounds[1:], tally.sizes[1:]), tally.items)
     yield batches
     errors = CounterMetricFamily("interlock_database_errors", "Trouble with the database.", labels=["during"])
     errors.add_metric(["write"], tally.failed)
-    errors.add_metric(["request"], sum(t.count for (_, _, status), t in meters.requests.items() if status == 503))
+    errors.add_metric(["request"], sum(t.count for (_, _, status), t in counters.requests.items() if status == 503))
     yield errors
     failed = [
-        t.count for (_, route, status), t in meters.requests.items() if route in SIGN_IN_ROUTES and status in (401, 429)
+        t.count
+        for (_, route, status), t in counters.requests.items()
+        if route in SIGN_IN_ROUTES and status in (401, 429)
     ]
     yield _counter("interlock_sign_ins_refused", "Sign-ins that this process refused.", sum(failed))
-    yield _request_metric(meters.requests)
+    yield _request_metric(counters.requests)
 
 
 def _channel_metrics(
-    workspace: str, channels: Sequence[ChannelState], told: Mapping[tuple[str, str], int], now: int
+    workspace: str, channels: Sequence[ChannelState], delivery_counts: Mapping[tuple[str, str], int], now: int
 ) -> Iterator[Metric]:
     """A few look-ups for each channel, which cost the same however much waits."""
     sent = CounterMetricFamily("interlock_deliveries", "Messages to people.", labels=["workspace", "channel", "result"])
     none = {(each.name, result): 0 for each in channels for result in DELIVERY_RESULTS.values()}
-    for (channel, result), n in sorted({**none, **told}.items()):
+    for (channel, result), n in sorted({**none, **delivery_counts}.items()):
         sent.add_metric([workspace, channel, result], n)
     yield sent
     figures: dict[tuple[str, str], Callable[[ChannelState], float]] = {

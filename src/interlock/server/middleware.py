@@ -40,7 +40,7 @@ class Deadlines:
         self._open: dict[Deadline, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def within(self, seconds: float) -> Deadline:
+    def timeout(self, seconds: float) -> Deadline:
         """For a `with` inside a task: whatever takes longer is given up, and TimeoutError is raised."""
         return Deadline(self, seconds)
 
@@ -54,16 +54,16 @@ class Deadlines:
 
     def _look(self) -> None:
         self._timer = None
-        for each in [each for each in self._open if each.loop.time() >= each.end]:
+        for each in [each for each in self._open if each.loop.time() >= each.expires_at]:
             self.remove(each)
-            each.give_up()
+            each.expire()
         if self._open:
             first = next(iter(self._open))
             self._timer = first.loop.call_later(CHECK_INTERVAL, self._look)
 
 
 class Deadline:
-    __slots__ = ("_deadlines", "_gave_up", "_seconds", "_task", "end", "loop")
+    __slots__ = ("_deadlines", "_gave_up", "_seconds", "_task", "expires_at", "loop")
 
     def __init__(self, deadlines: Deadlines, seconds: float) -> None:
         self._deadlines = deadlines
@@ -74,7 +74,7 @@ class Deadline:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a request is a task
         self._task, self.loop = task, task.get_loop()
-        self.end = self.loop.time() + self._seconds
+        self.expires_at = self.loop.time() + self._seconds
         self._deadlines.add(self)
         return self
 
@@ -83,11 +83,11 @@ class Deadline:
         if self._gave_up and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
-    def lift(self) -> None:
+    def cancel(self) -> None:
         """From now on it may take as long as it takes."""
         self._deadlines.remove(self)
 
-    def give_up(self) -> None:
+    def expire(self) -> None:
         self._gave_up = True
         self._task.cancel()
 
@@ -115,7 +115,7 @@ class HostAndCorsPolicy:
             "This server does not go by this name. Set server.public_url to the address that people use."
         )
 
-    def guest(self, headers: Iterable[Header]) -> bytes:
+    def allowed_origin(self, headers: Iterable[Header]) -> bytes:
         """The origin of the page that asks, if it is one of those; else nothing."""
         if not self.origins:
             return b""
@@ -185,13 +185,13 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 
 
 class RequestMiddleware:
-    def __init__(self, site: ServerState, inner: AsgiApp) -> None:
-        self._meters, self._log = site.meters, site.log
+    def __init__(self, state: ServerState, inner: AsgiApp) -> None:
+        self._counters, self._log = state.counters, state.log
         self._inner = inner
         self._deadlines = Deadlines()
-        self._proxies = TrustedProxies(site.settings.server.proxies)
+        self._proxies = TrustedProxies(state.settings.server.proxies)
         self._prefix = secrets.token_hex(6).encode()
-        self._more = HTTPS_HEADERS if site.settings.server.public_url.startswith("https://") else ()
+        self._extra_headers = HTTPS_HEADERS if state.settings.server.public_url.startswith("https://") else ()
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -199,19 +199,19 @@ class RequestMiddleware:
             await self._inner(scope, receive, send)
             return
         self._proxies.resolve(scope)
-        visit = RequestScope(scope, send, self._request_id(scope), self._more)
-        scope["request_id"] = visit.id
+        request_scope = RequestScope(scope, send, self._request_id(scope), self._extra_headers)
+        scope["request_id"] = request_scope.id
         try:
-            with self._deadlines.within(RESPONSE_TIMEOUT) as visit.limit:
-                await self._inner(scope, receive, visit.send)
+            with self._deadlines.timeout(RESPONSE_TIMEOUT) as request_scope.deadline:
+                await self._inner(scope, receive, request_scope.send)
         except TimeoutError as error:
-            await self._broken(
-                visit, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
+            await self._send_failure(
+                request_scope, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
             )
         except Exception as error:  # noqa: BLE001  whatever it was, who asked is told that it was not their doing
-            await self._broken(visit, error, internal_error())
+            await self._send_failure(request_scope, error, internal_error())
         finally:
-            self._note(visit)
+            self._note(request_scope)
 
     def _request_id(self, scope: Scope) -> bytes:
         for name, value in scope["headers"]:
@@ -220,43 +220,45 @@ class RequestMiddleware:
                 return given
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
-    async def _broken(self, visit: RequestScope, error: Exception, told: Error) -> None:
-        visit.limit = None  # it is over
-        self._meters.failures += 1
-        self._log.failed("request_failed", error, **visit.facts())
-        if not visit.status:  # else it has begun, and ends where it is
-            told.ids["request_id"] = visit.id.decode()
-            await send_response(visit.send, error_response(told), SECURITY_HEADERS)
+    async def _send_failure(self, request_scope: RequestScope, error: Exception, public_error: Error) -> None:
+        request_scope.deadline = None  # it is over
+        self._counters.failures += 1
+        self._log.write_exception("request_failed", error, **request_scope.log_fields())
+        if not request_scope.status:  # else it has begun, and ends where it is
+            public_error.ids["request_id"] = request_scope.id.decode()
+            await send_response(request_scope.send, error_response(public_error), SECURITY_HEADERS)
 
-    def _note(self, visit: RequestScope) -> None:
-        self._meters.answered((visit.method, visit.template, visit.status), perf_counter() - visit.begun)
+    def _note(self, request_scope: RequestScope) -> None:
+        self._counters.record_request(
+            (request_scope.method, request_scope.template, request_scope.status), perf_counter() - request_scope.begun
+        )
         if self._log.every_request:
-            self._log.request("info", "request", **visit.facts())
-        elif visit.status in REFUSED_STATUSES and self._log.problems:
-            self._log.request("warning", "request_refused", **visit.facts())
+            self._log.write_limited("info", "request", **request_scope.log_fields())
+        elif request_scope.status in REFUSED_STATUSES and self._log.logs_refusals:
+            self._log.write_limited("warning", "request_refused", **request_scope.log_fields())
 
 
 class RequestScope:
     """One request on its way; `status` is 0 until the answer begins."""
 
-    __slots__ = ("_more", "_scope", "_send", "begun", "id", "limit", "status")
+    __slots__ = ("_extra_headers", "_scope", "_send", "begun", "deadline", "id", "status")
 
     def __init__(self, scope: Scope, send: Send, request_id: bytes, more: tuple[Header, ...] = ()) -> None:
         self._scope = scope
-        self._more = more
+        self._extra_headers = more
         self._send = send
         self.id = request_id
         self.begun = perf_counter()
-        self.limit: Deadline | None = None
+        self.deadline: Deadline | None = None
         self.status = 0
 
     async def send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._more]
-            if self.limit is not None:
-                self.limit.lift()  # an answer may go on for as long as it is read
-                self.limit = None
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._extra_headers]
+            if self.deadline is not None:
+                self.deadline.cancel()  # an answer may go on for as long as it is read
+                self.deadline = None
         await self._send(message)
 
     @property
@@ -270,10 +272,10 @@ class RequestScope:
         found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER_ROUTE)
         return str(found)
 
-    def facts(self) -> dict[str, object]:
+    def log_fields(self) -> dict[str, object]:
         """What may be told of it: not its path, which can hold anything."""
-        asked: HttpRequest | None = self._scope.get("interlock")
-        principal = asked.principal if asked is not None else None
+        request: HttpRequest | None = self._scope.get("interlock")
+        principal = request.principal if request is not None else None
         client = self._scope.get("client")
         return {
             "request_id": self.id.decode(),

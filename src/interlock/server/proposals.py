@@ -47,7 +47,7 @@ class WorkspaceDirectory(Protocol):
     @property
     def workspace(self) -> str: ...
     @property
-    def known(self) -> WorkspaceSnapshot: ...
+    def snapshot(self) -> WorkspaceSnapshot: ...
     @property
     def people(self) -> Mapping[str, User]: ...
     @property
@@ -82,15 +82,15 @@ class ProposalBody(RequestBody):
 def make_tool_call(
     body: ProposalBody,
     principal: Principal,
-    site: HasRegisteredTools,
-    doors: WorkspaceDirectory,
+    state: HasRegisteredTools,
+    directory: WorkspaceDirectory,
     setting: str = "queue",
 ) -> ToolCall:
     """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
     agent, agents = _agents(body, principal)
     _check_tool(body.tool, principal)
-    named, vouched = _requester(body, principal, doors)
-    requester = doors.people.get(named)
+    named, vouched = _requester(body, principal, directory)
+    requester = directory.people.get(named)
     if requester is not None and requester.removed_at is not None:
         requester, vouched = None, False  # a name that is only said, whoever says it
     teams = tuple(sorted(requester.teams)) if requester else ()
@@ -111,7 +111,7 @@ def make_tool_call(
         body.args,
         body.run_id,
         body.call_id,
-        workspace=doors.workspace,
+        workspace=directory.workspace,
         agent=agent,
         agent_path=body.agent_path,
         thread_id=body.thread_id,
@@ -125,8 +125,8 @@ def make_tool_call(
         agent_says=body.agent_says,
         decisions=body.decisions,
         caller=caller,
-        refusal=_lookalike_refusal(body.tool, named, site, doors)
-        or _mixed_script_refusal(body, principal, named, site, doors),
+        refusal=_lookalike_refusal(body.tool, named, state, directory)
+        or _mixed_script_refusal(body, principal, named, state, directory),
     )
 
 
@@ -138,72 +138,74 @@ class ResolvedDefinition(NamedTuple):
     action: ActionSettings | None  # of this name, if there is one
 
 
-def resolve_definition(body: ProposalBody, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ResolvedDefinition:
+def resolve_definition(
+    body: ProposalBody, state: HasRegisteredTools, directory: WorkspaceDirectory
+) -> ResolvedDefinition:
     """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
-    action = site.registered.action(body.tool)
-    known = known_definition(body.tool, action, site, doors)
-    if known is None:
+    action = state.registered.action(body.tool)
+    definition = known_definition(body.tool, action, state, directory)
+    if definition is None:
         return ResolvedDefinition(declared_spec(body, believed=action is None), "declared", action)
-    if known.origin == "registered":
-        return known
+    if definition.origin == "registered":
+        return definition
     claimed = declared_spec(body)
     if claimed.describe or claimed.preview:
-        return known._replace(spec=replace(known.spec, describe=claimed.describe, preview=claimed.preview))
-    return known
+        return definition._replace(spec=replace(definition.spec, describe=claimed.describe, preview=claimed.preview))
+    return definition
 
 
-def with_definition(call: ToolCall, body: ProposalBody, known: ResolvedDefinition) -> ToolCall:
+def with_definition(call: ToolCall, body: ProposalBody, definition: ResolvedDefinition) -> ToolCall:
     """Beside what the server knows of a tool, what the program itself has for it: that may have changed since a pin."""
-    if known.origin == "declared" or call.caller is None:
+    if definition.origin == "declared" or call.caller is None:
         return call
-    said = declared_spec(body)
-    doubt = pin_mismatch_reason(known.spec, said) if known.origin == "pinned" else ""
-    caller = replace(call.caller, spec_sha256=said.sha256)
-    return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
+    declared = declared_spec(body)
+    doubt = pin_mismatch_reason(definition.spec, declared) if definition.origin == "pinned" else ""
+    caller = replace(call.caller, spec_sha256=declared.sha256)
+    return replace(call, caller=caller, doubt=doubt, doubted_effect=declared.effect if doubt else "")
 
 
 def known_definition(
-    tool: str, action: ActionSettings | None, site: HasRegisteredTools, doors: WorkspaceDirectory
+    tool: str, action: ActionSettings | None, state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> ResolvedDefinition | None:
     """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
 
     `action` is the one of its name.
     """
-    registered = site.registered.spec_of(doors.workspace, tool, action)
+    registered = state.registered.spec_for_action(directory.workspace, tool, action)
     if registered is not None:
         return ResolvedDefinition(registered, "registered", action)
-    pin = pinned_spec(tool, doors)
+    pin = pinned_spec(tool, directory)
     return None if pin is None else ResolvedDefinition(pin, "pinned", action)
 
 
-def known_spec(tool: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> ToolSpec | None:
-    known = known_definition(tool, site.registered.action(tool), site, doors)
-    return None if known is None else known.spec
+def known_spec(tool: str, state: HasRegisteredTools, directory: WorkspaceDirectory) -> ToolSpec | None:
+    definition = known_definition(tool, state.registered.action(tool), state, directory)
+    return None if definition is None else definition.spec
 
 
-def pinned_spec(tool: str, doors: WorkspaceDirectory) -> ToolSpec | None:
-    pin = doors.pins.find(tool)
+def pinned_spec(tool: str, directory: WorkspaceDirectory) -> ToolSpec | None:
+    pin = directory.pins.find(tool)
     return None if pin is None else pin.spec if pin.tool == tool else replace(pin.spec, name=tool)
 
 
-def action_team(name: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> People | None:
+def action_team(name: str, state: HasRegisteredTools, directory: WorkspaceDirectory) -> People | None:
     """Who decides about an action, where a rule names nobody.
 
     A team that nobody configured counts only where there are people in it: else nobody could ever decide.
     """
-    return _effective_team(site.registered.action(name), doors)
+    return _effective_team(state.registered.action(name), directory)
 
 
-def action_terms(action: ActionSettings | None, doors: WorkspaceDirectory) -> FillTerms | None:
+def action_terms(action: ActionSettings | None, directory: WorkspaceDirectory) -> FillTerms | None:
     """Where a rule names no approvers, the action's team decides."""
-    team = None if action is None else _effective_team(action, doors)
+    team = None if action is None else _effective_team(action, directory)
     return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
 
 
-def _effective_team(action: ActionSettings | None, doors: WorkspaceDirectory) -> People | None:
+def _effective_team(action: ActionSettings | None, directory: WorkspaceDirectory) -> People | None:
     if action is None or not action.team:
         return None
-    here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
+    here = any(action.team in user.teams for user in directory.people.values() if user.removed_at is None)
     return People(teams=frozenset({action.team})) if here or not is_builtin_action(action) else None
 
 
@@ -250,12 +252,12 @@ def _agents(body: ProposalBody, principal: Principal) -> tuple[str, tuple[str, .
     return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
 
 
-def check_agent(principal: Principal, said: str) -> str:
+def check_agent(principal: Principal, agent: str) -> str:
     """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
-    if principal.agents and said and said not in principal.agents:
+    if principal.agents and agent and agent not in principal.agents:
         bound = ", ".join(principal.agents)
-        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}. {_OTHER_KEY_HINT}")
-    return said or (principal.agents[0] if principal.agents else principal.name)
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {agent!r}. {_OTHER_KEY_HINT}")
+    return agent or (principal.agents[0] if principal.agents else principal.name)
 
 
 def _check_tool(tool: str, principal: Principal) -> None:
@@ -264,46 +266,46 @@ def _check_tool(tool: str, principal: Principal) -> None:
         raise Forbidden(f"This key may propose calls of {allowed} only, not of {tool!r}. Ask an admin for another key.")
 
 
-def _requester(body: ProposalBody, principal: Principal, doors: WorkspaceDirectory) -> tuple[str, bool]:
+def _requester(body: ProposalBody, principal: Principal, directory: WorkspaceDirectory) -> tuple[str, bool]:
     """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
-    said = account_name(body.initiated_by, doors)
+    requester = account_name(body.initiated_by, directory)
     match principal.requester:
         case "":
-            return said, False
+            return requester, False
         case "any":
-            return said, bool(said)
-        case "none" if not said:
+            return requester, bool(requester)
+        case "none" if not requester:
             return "", True
         case "none":
             raise Forbidden("This key works for nobody in particular; leave initiated_by out.")
-        case name if said in ("", name):
+        case name if requester in ("", name):
             return name, True
         case name:
             raise Forbidden(f"This key acts for {name} only; leave initiated_by out.")
 
 
-def account_name(name: str, doors: WorkspaceDirectory) -> str:
+def account_name(name: str, directory: WorkspaceDirectory) -> str:
     """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
-    if not name or name in doors.people:
+    if not name or name in directory.people:
         return name
-    there = [user for user in doors.people.values() if user.removed_at is None]
+    there = [user for user in directory.people.values() if user.removed_at is None]
     by_name = [user.name for user in there if differs_only_in_case(name, user.name)]
     by_email = [user.name for user in there if user.email and differs_only_in_case(name, user.email)]
     return (by_name or by_email or [name])[0]
 
 
-def _lookalike_refusal(tool: str, requester: str, site: HasRegisteredTools, doors: WorkspaceDirectory) -> str:
+def _lookalike_refusal(tool: str, requester: str, state: HasRegisteredTools, directory: WorkspaceDirectory) -> str:
     """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
-    known = doors.known
+    snapshot = directory.snapshot
     if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
-        tools = (*site.registered.odd_names(doors.workspace), *known.odd_pins)
-        if not tools and not known.odd_people:
+        tools = (*state.registered.non_ascii_names(directory.workspace), *snapshot.non_ascii_pins)
+        if not tools and not snapshot.non_ascii_people:
             return ""
-        found = "" if known_spec(tool, site, doors) else _find_lookalike(tool, tools)
-        found = found or ("" if requester in known.people else _find_lookalike(requester, known.odd_people))
+        found = "" if known_spec(tool, state, directory) else _find_lookalike(tool, tools)
+        found = found or ("" if requester in snapshot.people else _find_lookalike(requester, snapshot.non_ascii_people))
     else:
-        people = {each for user in known.people.values() for each in (user.name, user.email) if each}
-        tools = (*site.registered.names(doors.workspace), *known.pins.by_name)
+        people = {each for user in snapshot.people.values() for each in (user.name, user.email) if each}
+        tools = (*state.registered.names(directory.workspace), *snapshot.pins.by_name)
         found = _find_lookalike(tool, tools) or _find_lookalike(requester, people)
     return imitation_reason(found) if found else ""
 
@@ -317,16 +319,16 @@ def _find_lookalike(name: str, known: Iterable[str]) -> str:
 
 
 def _mixed_script_refusal(
-    body: ProposalBody, principal: Principal, requester: str, site: HasRegisteredTools, doors: WorkspaceDirectory
+    body: ProposalBody, principal: Principal, requester: str, state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> str:
     """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
     found = next(filter(None, map(mixed_alphabet, agents)), "") or (
-        "" if requester in doors.people else mixed_alphabet(requester)
+        "" if requester in directory.people else mixed_alphabet(requester)
     )
     if not found and not body.tool.isascii():
-        action = site.registered.action(body.tool)
-        known = action or known_definition(body.tool, action, site, doors)
+        action = state.registered.action(body.tool)
+        known = action or known_definition(body.tool, action, state, directory)
         found = "" if known else mixed_alphabet(body.tool)
     return mixed_alphabets_reason(found) if found else ""
 

@@ -43,12 +43,12 @@ class MinuteCount:
         self.since = now
         self.count = 0
 
-    def begin(self, now: int) -> None:
+    def add(self, now: int) -> None:
         if not 0 <= now - self.since < MINUTE:
             self.since, self.count = now, 0
         self.count += 1
 
-    def wait(self, now: int, limit: int) -> int:
+    def retry_after(self, now: int, limit: int) -> int:
         """Seconds until the next may come; 0 if it may come now."""
         if not limit or self.count < limit or not 0 <= now - self.since < MINUTE:
             return 0
@@ -80,14 +80,14 @@ class PendingCount:
     The count stops at the limit. A key of several agents has calls of each of them: `owners` are all whose calls count.
     """
 
-    __slots__ = ("_counted", "_lock", "_looked", "count", "limit", "owners")
+    __slots__ = ("_counted", "_lock", "_refreshed_at", "count", "limit", "owners")
 
     def __init__(self, limit: int, owners: Mapping[str, OwnerCount]) -> None:
         self.limit = limit
         self.count = 0
         self.owners = owners
         self._counted = 0
-        self._looked: int | None = None
+        self._refreshed_at: int | None = None
         self._lock = asyncio.Lock()
 
     @property
@@ -104,30 +104,30 @@ class PendingCount:
             for owner in self.owners.values():
                 owner.recent.clear()
             self.count = await count()
-            self._counted, self._looked = counted, now
+            self._counted, self._refreshed_at = counted, now
 
-    async def during(self, owner: str, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def track(self, owner: str, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Many at once get no more than one after another."""
-        theirs = self.owners[owner]
-        theirs.running += 1
+        owner_count = self.owners[owner]
+        owner_count.running += 1
         try:
             outcome = await ask()
         finally:
-            theirs.running -= 1
+            owner_count.running -= 1
         if isinstance(outcome, Waiting) and outcome.status == "pending":
-            theirs.add(outcome.approval_id)
+            owner_count.add(outcome.approval_id)
         return outcome
 
     def is_fresh(self, now: int) -> bool:
-        return self._looked is not None and 0 <= now - self._looked < COUNT_MAX_AGE
+        return self._refreshed_at is not None and 0 <= now - self._refreshed_at < COUNT_MAX_AGE
 
 
 class KeyQuota(NamedTuple):
     """What holds for a key, as its principal says: made once for each that is looked up."""
 
-    who: Principal
+    principal: Principal
     limits: QuotaSettings
-    place: tuple[str, str, int]  # of its pending calls: workspace, owner and limit
+    pending_key: tuple[str, str, int]  # of its pending calls: workspace, owner and limit
 
 
 class QuotaEnforcer:
@@ -137,103 +137,114 @@ class QuotaEnforcer:
         self._clock = clock
         self._counted: OrderedDict[str, MinuteCount] = OrderedDict()  # by key
         self._kept: OrderedDict[str, MinuteCount] = OrderedDict()  # answers for retries, by key
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._owner_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
         self._owners: WeakValueDictionary[tuple[str, str], OwnerCount] = WeakValueDictionary()
-        self._accounts: OrderedDict[str, KeyQuota] = OrderedDict()  # by key
+        self._key_quotas: OrderedDict[str, KeyQuota] = OrderedDict()  # by key
 
-    def limits_of(self, who: Principal) -> QuotaSettings | None:
+    def key_limits(self, principal: Principal) -> QuotaSettings | None:
         """Those of the key, else the server's; None for people, who are no flood."""
-        if not who.is_agent:
+        if not principal.is_agent:
             return None
         return QuotaSettings(
-            self._quotas.per_minute if who.per_minute is None else who.per_minute,
-            self._quotas.pending if who.pending is None else who.pending,
+            self._quotas.per_minute if principal.per_minute is None else principal.per_minute,
+            self._quotas.pending if principal.pending is None else principal.pending,
         )
 
-    async def spend(
-        self, who: Principal, gate: Gate, call: ToolCall, spec: ToolSpec | None, ask: Callable[[], Awaitable[Outcome]]
+    async def run_within_quota(
+        self,
+        principal: Principal,
+        gate: Gate,
+        call: ToolCall,
+        spec: ToolSpec | None,
+        ask: Callable[[], Awaitable[Outcome]],
     ) -> Outcome:
         """The outcome of `ask`, if the key may still ask. Counted when it begins, and taken back for a read.
 
         Without a `spec` it is recorded whatever the policy says, as a question is.
         """
-        account = self._accounts.get(who.credential)
-        if account is None or account.who is not who:
-            limits = self.limits_of(who)
+        key_quota = self._key_quotas.get(principal.credential)
+        if key_quota is None or key_quota.principal is not principal:
+            limits = self.key_limits(principal)
             if limits is None:
                 return await ask()
-            account = self._account(who, limits)
-        _, limits, place = account
+            key_quota = self._account(principal, limits)
+        _, limits, pending_key = key_quota
         now = self._clock()
-        pending = self._pending.get(place)
+        pending = self._pending.get(pending_key)
         if limits.pending and (pending is None or not pending.is_fresh(now)):
-            pending = await self._pending_of(who, place)
+            pending = await self._pending_count(principal, pending_key)
             now = self._clock()
-        counted = self._counted.get(who.credential) or self._counted_of(who)
-        wait = counted.wait(now, limits.per_minute) if counted.count >= limits.per_minute else 0
+        minute_count = self._counted.get(principal.credential) or self._new_minute_count(principal)
+        wait = minute_count.retry_after(now, limits.per_minute) if minute_count.count >= limits.per_minute else 0
         full = pending is not None and pending.is_full
         if (wait or full) and not await _is_exempt(gate, call, spec, is_minute=wait > 0):
             raise _quota_exceeded(limits, wait, pending)
-        counted.begin(now)
-        owner = who.owner if call.caller is None else call.caller.owner
-        outcome = await (ask() if pending is None else pending.during(owner, ask))
+        minute_count.add(now)
+        owner = principal.owner if call.caller is None else call.caller.owner
+        outcome = await (ask() if pending is None else pending.track(owner, ask))
         if isinstance(outcome, Proceed) and not outcome.approval_id:
-            counted.count -= 1
+            minute_count.count -= 1
         return outcome
 
-    def _account(self, who: Principal, limits: QuotaSettings) -> KeyQuota:
-        account = self._accounts[who.credential] = KeyQuota(who, limits, (who.workspace, who.owner, limits.pending))
-        if len(self._accounts) > MAX_NAMES:
-            self._accounts.popitem(last=False)
-        return account
+    def _account(self, principal: Principal, limits: QuotaSettings) -> KeyQuota:
+        key_quota = self._key_quotas[principal.credential] = KeyQuota(
+            principal, limits, (principal.workspace, principal.owner, limits.pending)
+        )
+        if len(self._key_quotas) > MAX_NAMES:
+            self._key_quotas.popitem(last=False)
+        return key_quota
 
-    def take(self, who: Principal) -> None:
+    def count_write(self, principal: Principal) -> None:
         """Counts what an agent writes beside its calls: runs, pauses, remarks."""
-        limits = self.limits_of(who)
+        limits = self.key_limits(principal)
         if limits is None:
             return
-        counted, now = self._counted.get(who.credential) or self._counted_of(who), self._clock()
-        if wait := counted.wait(now, limits.per_minute):
+        minute_count, now = self._counted.get(principal.credential) or self._new_minute_count(principal), self._clock()
+        if wait := minute_count.retry_after(now, limits.per_minute):
             raise _quota_exceeded(limits, wait, None)
-        counted.begin(now)
+        minute_count.add(now)
 
-    def may_keep(self, who: Principal, size: int) -> bool:
+    def may_store_response(self, principal: Principal, size: int) -> bool:
         """Whether an answer is kept for a retry. Agents' requests that add nothing are free, and their answers are not.
 
         An answer that is not kept is worked out anew: what agents send is known by ids of its own.
         """
-        limits = self.limits_of(who)
+        limits = self.key_limits(principal)
         if limits is None:
             return True
-        kept, now = self._kept_of(who), self._clock()
-        if size > MAX_KEPT_BYTES or kept.wait(now, limits.per_minute):
+        replay_count, now = self._replay_count(principal), self._clock()
+        if size > MAX_KEPT_BYTES or replay_count.retry_after(now, limits.per_minute):
             return False
-        kept.begin(now)
+        replay_count.add(now)
         return True
 
     @asynccontextmanager
-    async def opening(self, who: Principal, count: Callable[[int], Awaitable[int]]) -> AsyncIterator[None]:
+    async def reserve_open_run(
+        self, principal: Principal, count: Callable[[int], Awaitable[int]]
+    ) -> AsyncIterator[None]:
         """While a run is opened: its owner may have as many open ones as pending calls. One after the other."""
-        limits = self.limits_of(who)
+        limits = self.key_limits(principal)
         if limits is None or not limits.pending:
             yield
             return
-        async with self._turn(who):
+        async with self._owner_lock(principal):
             if await count(limits.pending) >= limits.pending:
                 message = f"{limits.pending:,} runs of this key or its agent are open already. Close some of them."
                 raise TooManyRequests(message, retry_after=5)
             yield
 
     @asynccontextmanager
-    async def pausing(self, who: Principal, size: int, stored: Callable[[], Awaitable[int]]) -> AsyncIterator[None]:
+    async def reserve_paused_bytes(
+        self, principal: Principal, size: int, stored: Callable[[], Awaitable[int]]
+    ) -> AsyncIterator[None]:
         """While a run is paused: what is stored for its owner is bounded. One after the other."""
-        limits = self.limits_of(who)
+        limits = self.key_limits(principal)
         if limits is None or not limits.pending:
             yield
             return
         most = max(limits.pending * PAUSED_BYTES_PER_CALL, MIN_PAUSED_BYTES)
-        async with self._turn(who):
+        async with self._owner_lock(principal):
             if await stored() + size > most:
                 message = (
                     f"The paused runs of this key or its agent hold {most >> 20:,} MiB already. "
@@ -242,53 +253,53 @@ class QuotaEnforcer:
                 raise TooManyRequests(message, retry_after=5)
             yield
 
-    def _turn(self, who: Principal) -> asyncio.Lock:
+    def _owner_lock(self, principal: Principal) -> asyncio.Lock:
         """Held by whoever uses it: a lock that nobody holds is gone."""
-        place = (who.workspace, who.owner)
-        lock = self._turns.get(place)
+        place = (principal.workspace, principal.owner)
+        lock = self._owner_locks.get(place)
         if lock is None:
-            lock = self._turns[place] = asyncio.Lock()
+            lock = self._owner_locks[place] = asyncio.Lock()
         return lock
 
-    def _kept_of(self, who: Principal) -> MinuteCount:
-        kept = self._kept.get(who.credential)
-        if kept is None:
-            kept = self._kept[who.credential] = MinuteCount(self._clock())
+    def _replay_count(self, principal: Principal) -> MinuteCount:
+        replay_count = self._kept.get(principal.credential)
+        if replay_count is None:
+            replay_count = self._kept[principal.credential] = MinuteCount(self._clock())
             if len(self._kept) > MAX_NAMES:
                 self._kept.popitem(last=False)
-        return kept
+        return replay_count
 
-    def _counted_of(self, who: Principal) -> MinuteCount:
-        counted = self._counted[who.credential] = MinuteCount(self._clock())
+    def _new_minute_count(self, principal: Principal) -> MinuteCount:
+        minute_count = self._counted[principal.credential] = MinuteCount(self._clock())
         if len(self._counted) > MAX_NAMES:
             self._counted.popitem(last=False)
-        return counted
+        return minute_count
 
-    async def _pending_of(self, who: Principal, place: tuple[str, str, int]) -> PendingCount:
+    async def _pending_count(self, principal: Principal, pending_key: tuple[str, str, int]) -> PendingCount:
         """As counted within the last second."""
-        limit, pending = place[-1], self._pending.get(place)
+        limit, pending = pending_key[-1], self._pending.get(pending_key)
         if pending is None:
-            owners = {owner: self._owner_of(who.workspace, owner) for owner in _owners(who)}
-            pending = self._pending[place] = PendingCount(limit, owners)
+            owners = {owner: self._owner_count(principal.workspace, owner) for owner in _owners(principal)}
+            pending = self._pending[pending_key] = PendingCount(limit, owners)
             if len(self._pending) > MAX_NAMES:
                 self._pending.popitem(last=False)
-        await pending.refresh(lambda: self._count(who, limit), self._clock)
+        await pending.refresh(lambda: self._count(principal, limit), self._clock)
         return pending
 
-    async def _count(self, who: Principal, limit: int) -> int:
-        return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in _owners(who)])
+    async def _count(self, principal: Principal, limit: int) -> int:
+        return sum([await self._store.count_pending(principal.workspace, owner, limit) for owner in _owners(principal)])
 
-    def _owner_of(self, workspace: str, owner: str) -> OwnerCount:
+    def _owner_count(self, workspace: str, owner: str) -> OwnerCount:
         """One for all keys of the owner, while one of them is counted."""
-        counted = self._owners.get((workspace, owner))
-        if counted is None:
-            counted = self._owners[workspace, owner] = OwnerCount()
-        return counted
+        owner_count = self._owners.get((workspace, owner))
+        if owner_count is None:
+            owner_count = self._owners[workspace, owner] = OwnerCount()
+        return owner_count
 
 
-def _owners(who: Principal) -> list[str]:
+def _owners(principal: Principal) -> list[str]:
     """A key of several agents has calls of each of them, and calls that name none."""
-    return sorted({who.owner, *map(agents_owner, who.agents)})
+    return sorted({principal.owner, *map(agents_owner, principal.agents)})
 
 
 def _quota_exceeded(limits: QuotaSettings, wait: int, pending: PendingCount | None) -> TooManyRequests:
@@ -301,9 +312,9 @@ def _quota_exceeded(limits: QuotaSettings, wait: int, pending: PendingCount | No
 
 async def _is_exempt(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
     """What adds nothing: a call that is known, a read that is allowed; to the pending ones, whatever does not ask."""
-    judged = await gate.judged(call, spec) if spec else None
-    if judged is not None:
-        is_read = judged.is_read and isinstance(judged.verdict, Allow)
-        if is_read or not (is_minute or isinstance(judged.verdict, Ask)):
+    judgement = await gate.judge(call, spec) if spec else None
+    if judgement is not None:
+        is_read = judgement.is_read and isinstance(judgement.verdict, Allow)
+        if is_read or not (is_minute or isinstance(judgement.verdict, Ask)):
             return True
-    return await gate.known(call.workspace, call.run_id, call.call_id) is not None
+    return await gate.find_approval(call.workspace, call.run_id, call.call_id) is not None

@@ -61,7 +61,7 @@ class FastRoute(NamedTuple):
     template: str
     roles: frozenset[str]
     handle: Handler
-    largest: int = MAX_BYTES
+    max_body: int = MAX_BYTES
 
 
 class StreamRoute(NamedTuple):
@@ -77,22 +77,26 @@ class Router:
     def __init__(
         self,
         auth: Auth,
-        repeats: IdempotencyHandler,
-        hot: Collection[FastRoute | StreamRoute],
-        rest: AsgiApp,
-        doorway: HostAndCorsPolicy,
-        meters: ServerCounters,
+        idempotency: IdempotencyHandler,
+        routes: Collection[FastRoute | StreamRoute],
+        fallback: AsgiApp,
+        host_policy: HostAndCorsPolicy,
+        counters: ServerCounters,
     ) -> None:
-        self._meters = meters
+        self._counters = counters
         self._auth = auth
-        self._repeats = repeats
-        self._rest = rest
+        self._idempotency = idempotency
+        self._fallback = fallback
         self._deadlines = Deadlines()
-        self._doorway = doorway
-        ours = [each for each in hot if each.template.startswith("/api/")]
-        self._hot = {_route_key(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)}
-        self._foreign = [(each, each.template.split("/")) for each in hot if each not in ours and not _is_fixed(each)]
-        self._fixed = {(each.method, each.template): each for each in hot if _is_fixed(each)}
+        self._host_policy = host_policy
+        ours = [each for each in routes if each.template.startswith("/api/")]
+        self._fast_routes = {
+            _route_key(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)
+        }
+        self._protocol_routes = [
+            (each, each.template.split("/")) for each in routes if each not in ours and not _is_fixed(each)
+        ]
+        self._static_routes = {(each.method, each.template): each for each in routes if _is_fixed(each)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -101,30 +105,30 @@ class Router:
             case "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             case _:
-                await self._rest(scope, receive, send)
+                await self._fallback(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = self._doorway.guest(scope["headers"])
+        origin = self._host_policy.allowed_origin(scope["headers"])
         if origin and scope["method"] == "OPTIONS":
             await send_response(send, preflight_response(origin, scope["headers"]), SECURITY_HEADERS)
             return
         send = with_cors_headers(origin, send) if origin else send
         try:
-            hot, values = self._found(scope)
-            asked = scope["interlock"] = await self._read(scope, receive, hot)
-            asked.values = values
-            if b"idempotency-key" in asked.headers and supports_idempotency(asked):
-                kept = await self._repeats(asked, partial(self._serve, asked, hot, receive), send)
-                if kept is not None:
-                    await send_response(send, kept, SECURITY_HEADERS)
+            route, values = self._match_route(scope)
+            request = scope["interlock"] = await self._read(scope, receive, route)
+            request.path_params = values
+            if b"idempotency-key" in request.headers and supports_idempotency(request):
+                response = await self._idempotency(request, partial(self._serve, request, route, receive), send)
+                if response is not None:
+                    await send_response(send, response, SECURITY_HEADERS)
             else:
-                await self._serve(asked, hot, receive, send)
+                await self._serve(request, route, receive, send)
         except BodyTooLarge as error:
-            await self._drained(error_response(error), receive, send)
+            await self._send_and_drain(error_response(error), receive, send)
         except Error as error:
             await send_response(send, error_response(error), SECURITY_HEADERS)
 
-    async def _drained(self, answer: HttpResponse, receive: Receive, send: Send) -> None:
+    async def _send_and_drain(self, response: HttpResponse, receive: Receive, send: Send) -> None:
         """Answers at once, and closes the connection when the rest was sent: else the client would lose the answer.
 
         A rest without an end is not waited for.
@@ -134,8 +138,8 @@ class Router:
         async def held(message: AsgiMessage) -> None:
             await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
 
-        await send_response(held, answer, SECURITY_HEADERS)
-        with suppress(TimeoutError), self._deadlines.within(DRAIN_TIMEOUT):
+        await send_response(held, response, SECURITY_HEADERS)
+        with suppress(TimeoutError), self._deadlines.timeout(DRAIN_TIMEOUT):
             while not ended and left > 0:
                 message = await receive()
                 left -= len(message.get("body", b""))
@@ -143,43 +147,45 @@ class Router:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _serve(
-        self, asked: HttpRequest, hot: FastRoute | StreamRoute | None, receive: Receive, send: Send
+        self, request: HttpRequest, route: FastRoute | StreamRoute | None, receive: Receive, send: Send
     ) -> None:
         try:
-            if hot is None:
-                await self._pass_on(asked, receive, send)
+            if route is None:
+                await self._forward(request, receive, send)
                 return
-            asked.principal = await self._auth.principal(asked)
-            check_allowed(asked.principal, hot.roles)
-            match hot:
+            request.principal = await self._auth.authenticate(request)
+            check_allowed(request.principal, route.roles)
+            match route:
                 case FastRoute():
-                    await send_response(send, await hot.handle(asked), MINIMAL_HEADERS)
+                    await send_response(send, await route.handle(request), MINIMAL_HEADERS)
                 case StreamRoute():
-                    await self._streamed(hot, asked, receive, send)
+                    await self._serve_stream(route, request, receive, send)
         except Error as error:
             await send_response(send, error_response(error), SECURITY_HEADERS)
 
-    async def _streamed(self, live: StreamRoute, asked: HttpRequest, receive: Receive, send: Send) -> None:
-        self._meters.streams += 1
+    async def _serve_stream(self, route: StreamRoute, request: HttpRequest, receive: Receive, send: Send) -> None:
+        self._counters.streams += 1
         try:
-            await live.stream(asked, receive, send)
+            await route.stream(request, receive, send)
         finally:
-            self._meters.streams -= 1
+            self._counters.streams -= 1
 
-    def _found(self, scope: Scope) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
+    def _match_route(self, scope: Scope) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
         """With what stands in its path."""
         method, path = scope["method"], scope["path"]
         parts = path.split("/")
-        fixed = self._fixed.get((method, path))
-        hot = fixed or self._hot.get(_route_key(method, parts))
-        if hot is None:
-            return self._found_foreign(scope, parts)
-        scope["template"] = hot.template
-        return hot, () if fixed else tuple(parts[3:4])
+        fixed = self._static_routes.get((method, path))
+        route = fixed or self._fast_routes.get(_route_key(method, parts))
+        if route is None:
+            return self._match_protocol_route(scope, parts)
+        scope["template"] = route.template
+        return route, () if fixed else tuple(parts[3:4])
 
-    def _found_foreign(self, scope: Scope, parts: list[str]) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
+    def _match_protocol_route(
+        self, scope: Scope, parts: list[str]
+    ) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
         """Of another protocol: few, and of any shape."""
-        for route, names in self._foreign:
+        for route, names in self._protocol_routes:
             if route.method == scope["method"] and len(names) == len(parts):
                 varying = [name.startswith("{") for name in names]
                 if all(is_value or name == part for name, part, is_value in zip(names, parts, varying, strict=True)):
@@ -187,24 +193,24 @@ class Router:
                     return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
         return None, ()
 
-    async def _read(self, scope: Scope, receive: Receive, hot: FastRoute | StreamRoute | None) -> HttpRequest:
+    async def _read(self, scope: Scope, receive: Receive, route: FastRoute | StreamRoute | None) -> HttpRequest:
         headers = _headers(scope)
-        self._doorway.check_host(headers)
+        self._host_policy.check_host(headers)
         if b"content-encoding" in headers:
             raise UnsupportedMediaType("Compressed bodies are not taken. Send it plain.")
         length = headers.get(b"content-length")
         if length is None and b"transfer-encoding" not in headers:
             return HttpRequest(scope, headers, b"", receive)
-        most = hot.largest if isinstance(hot, FastRoute) else MAX_BYTES
-        size = MAX_BYTES if length is None else _content_length(length, most)
-        if size > MAX_BYTES and hot is not None:
-            check_allowed(await self._auth.principal(HttpRequest(scope, headers, b"", receive)), hot.roles)
+        max_bytes = route.max_body if isinstance(route, FastRoute) else MAX_BYTES
+        size = MAX_BYTES if length is None else _content_length(length, max_bytes)
+        if size > MAX_BYTES and route is not None:
+            check_allowed(await self._auth.authenticate(HttpRequest(scope, headers, b"", receive)), route.roles)
         return HttpRequest(scope, headers, await _read_body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
 
-    async def _pass_on(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
+    async def _forward(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """To the framework, with the body that was read; whatever it answers gets our headers."""
-        if asked.body and is_json(asked.headers):
-            await read_json(asked.body)  # the framework's own reader takes more than we do
+        if request.body and is_json(request.headers):
+            await read_json(request.body)  # the framework's own reader takes more than we do
         given = False
 
         async def replay() -> AsgiMessage:
@@ -212,7 +218,7 @@ class Router:
             if given:
                 return await receive()
             given = True
-            return {"type": "http.request", "body": asked.body, "more_body": False}
+            return {"type": "http.request", "body": request.body, "more_body": False}
 
         async def covered(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
@@ -220,7 +226,7 @@ class Router:
                 message["headers"] = [*message["headers"], *(h for h in SECURITY_HEADERS if h[0] not in set_by_route)]
             await send(message)
 
-        await self._rest(asked.scope, replay, covered)
+        await self._fallback(request.scope, replay, covered)
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
@@ -234,25 +240,25 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-def _content_length(length: bytes, most: int) -> int:
-    if not length.isdigit() or int(length) > most:
-        raise _too_large(most)
+def _content_length(length: bytes, max_bytes: int) -> int:
+    if not length.isdigit() or int(length) > max_bytes:
+        raise _too_large(max_bytes)
     return int(length)
 
 
-async def _read_body(receive: Receive, deadlines: Deadlines, most: int) -> bytes:
+async def _read_body(receive: Receive, deadlines: Deadlines, max_bytes: int) -> bytes:
     try:
-        with deadlines.within(BODY_TIMEOUT):
+        with deadlines.timeout(BODY_TIMEOUT):
             message = await receive()
             body: bytes = message.get("body", b"")
             if not message.get("more_body"):
-                return body if len(body) <= most else _refuse_size(most)
-            return await _read_rest(body, receive, most)
+                return body if len(body) <= max_bytes else _refuse_size(max_bytes)
+            return await _read_rest(body, receive, max_bytes)
     except TimeoutError:
         raise RequestTimeout(f"The body did not arrive within {BODY_TIMEOUT:.0f} seconds. Send it again.") from None
 
 
-async def _read_rest(body: bytes, receive: Receive, most: int) -> bytes:
+async def _read_rest(body: bytes, receive: Receive, max_bytes: int) -> bytes:
     parts, size, more = [body], len(body), True
     while more:
         message = await receive()
@@ -261,18 +267,18 @@ async def _read_rest(body: bytes, receive: Receive, most: int) -> bytes:
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
-        if size > most:
-            raise _too_large(most)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
         more = bool(message.get("more_body"))
     return b"".join(parts)
 
 
-def _refuse_size(most: int) -> bytes:
-    raise _too_large(most)
+def _refuse_size(max_bytes: int) -> bytes:
+    raise _too_large(max_bytes)
 
 
-def _too_large(most: int) -> BodyTooLarge:
-    return BodyTooLarge(f"A body has at most {most:,} bytes. Store large values elsewhere and pass a reference.")
+def _too_large(max_bytes: int) -> BodyTooLarge:
+    return BodyTooLarge(f"A body has at most {max_bytes:,} bytes. Store large values elsewhere and pass a reference.")
 
 
 def _is_fixed(route: FastRoute | StreamRoute) -> bool:

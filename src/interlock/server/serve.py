@@ -48,28 +48,28 @@ PrintLine = Callable[[str], None]
 async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoSetup | None = None) -> None:
     """`say` is told what people have to know: the address, and how the first admin gets in."""
     _raise_file_limit()
-    parts = build_services(settings.storage.url, retention=settings.storage.retention)
+    app_services = build_services(settings.storage.url, retention=settings.storage.retention)
     async with AsyncExitStack() as stack:
-        await parts.store.open()
-        stack.push_async_callback(parts.store.close)
-        await parts.store.state()
+        await app_services.store.open()
+        stack.push_async_callback(app_services.store.close)
+        await app_services.store.backfill_statements()
         listening = listen(settings.server.host, settings.server.port)
-        site = await make_server_state(settings, parts, demo=demo)
-        capture_library_logs(site.log)
-        site.log.tell("info", "start", version=__version__, database=site.store.name)
-        stack.callback(site.log.tell, "info", "stopped")
-        stack.push_async_callback(site.accounts.settle)
-        server = InterlockServer(site)
+        state = await make_server_state(settings, app_services, demo=demo)
+        capture_library_logs(state.log)
+        state.log.write("info", "start", version=__version__, database=state.store.name)
+        stack.callback(state.log.write, "info", "stopped")
+        stack.push_async_callback(state.accounts.drain)
+        server = InterlockServer(state)
         stack.enter_context(on_signal(server.stop))
-        await stack.enter_async_context(site.assistant.open())
-        await stack.enter_async_context(site.reach.open())
-        stack.push_async_callback(site.aside.settle)
+        await stack.enter_async_context(state.assistant.open())
+        await stack.enter_async_context(state.notifications.open())
+        stack.push_async_callback(state.background_tasks.drain)
         if worker:
-            chores = (*site.assistant.chores, *site.reach.chores)
-            await stack.enter_async_context(background_jobs(site.log, parts.worker.run, *chores))
-        if demo is not None and await demo.fill(site.store, site.workspaces):
+            chores = (*state.assistant.background_tasks, *state.notifications.background_tasks)
+            await stack.enter_async_context(background_jobs(state.log, app_services.worker.run, *chores))
+        if demo is not None and await demo.fill(state.store, state.workspaces):
             say(DEMO_MESSAGE)
-        for line in await _welcome_lines(site, listening):
+        for line in await _welcome_lines(state, listening):
             say(line)
         _tune_gc()
         await server.serve(sockets=[listening])
@@ -82,54 +82,61 @@ def _tune_gc() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-async def make_server_state(settings: Settings, parts: AppServices, *, demo: DemoSetup | None = None) -> ServerState:
+async def make_server_state(
+    settings: Settings, app_services: AppServices, *, demo: DemoSetup | None = None
+) -> ServerState:
     """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
-    store = parts.store
+    store = app_services.store
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
         gate, inbox = build_gate_and_inbox(store, policy, POLL_SECONDS)
-        inbox.specs, gate.stops.registered = specs, registered
+        inbox.find_registered_spec, gate.start_checks.find_registered_spec = specs, registered
         return gate, inbox
 
     def specs(workspace: str, tool: str) -> ToolSpec | None:
-        return assistant.toolbox.spec(workspace, tool)
+        return assistant.tool_registry.spec(workspace, tool)
 
     def registered(workspace: str, tool: str) -> ToolSpec | None:
-        return site.registered.spec(workspace, tool)
+        return state.registered.spec(workspace, tool)
 
     log = JsonLogger(wall_clock, settings.server.log)
-    own = read_configured_policy(settings)
+    configured = read_configured_policy(settings)
     workspaces = Workspaces(
-        store, make, settings.toggles(), partial(policy_load_options, settings), own, partial(log_stale_policy, log)
+        store,
+        make,
+        settings.toggles(),
+        partial(policy_load_options, settings),
+        configured,
+        partial(log_stale_policy, log),
     )
-    await workspaces.apply_own(AUTHOR, "The configuration changed.")
+    await workspaces.apply_configured_policy(AUTHOR, "The configuration changed.")
     assistant = build_assistant(settings, store, workspaces, log, demo=demo)
-    reach = build_notification_service(settings, store, workspaces, log)
-    site = ServerState(
+    notifications = build_notification_service(settings, store, workspaces, log)
+    state = ServerState(
         settings=settings,
         store=store,
-        accounts=parts.accounts,
+        accounts=app_services.accounts,
         workspaces=workspaces,
         clock=store.clock,
         log=log,
         assistant=assistant,
-        reach=reach,
+        notifications=notifications,
     )
-    return site
+    return state
 
 
 def log_stale_policy(log: JsonLogger, stale: StalePolicy) -> None:
-    log.tell("warning", "policy_stale", message=stale.message, command=stale.command, version=stale.version)
+    log.write("warning", "policy_stale", message=stale.message, command=stale.command, version=stale.version)
 
 
 class InterlockServer(uvicorn.Server):
     """Stops in order: from the signal on it is not ready, those who wait are told, what was begun is finished."""
 
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         config = uvicorn.Config(
-            build_app(site),
+            build_app(state),
             loop="uvloop",
             http=_connection_class(),
             ws="none",
@@ -144,13 +151,13 @@ class InterlockServer(uvicorn.Server):
         super().__init__(config)
 
     def stop(self) -> None:
-        self._site.log.tell("info", "stopping")
-        self._site.stopping.set()
+        self._state.log.write("info", "stopping")
+        self._state.stopping.set()
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._site.log.tell("info", "ready")
+        self._state.log.write("info", "ready")
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -174,12 +181,12 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _welcome_lines(site: ServerState, listening: socket.socket) -> list[str]:
+async def _welcome_lines(state: ServerState, listening: socket.socket) -> list[str]:
     host, port = listening.getsockname()[:2]
-    url = site.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = state.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"Interlock is running at {url}"]
-    if await site.accounts.needs_first_admin(WORKSPACE):
-        token = await site.accounts.create_link(WORKSPACE, "interlock", role="admin")
+    if await state.accounts.needs_first_admin(WORKSPACE):
+        token = await state.accounts.create_link(WORKSPACE, "interlock", role="admin")
         lines.append(f"Sign in once with this link, and you are the first admin: {url}/welcome#{token}")
     return lines
 
@@ -287,17 +294,17 @@ class HeadTooLarge(Error):
 class CoalescingTransport:
     """A transport that writes at the end of the loop's turn what was written during it."""
 
-    __slots__ = ("_loop", "_parts", "_transport")
+    __slots__ = ("_chunks", "_loop", "_transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._parts: list[bytes] = []
+        self._chunks: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        if not self._parts:
+        if not self._chunks:
             self._loop.call_soon(self._flush)
-        self._parts.append(data)
+        self._chunks.append(data)
 
     def close(self) -> None:
         self._flush()
@@ -307,6 +314,6 @@ class CoalescingTransport:
         return getattr(self._transport, name)
 
     def _flush(self) -> None:
-        if self._parts:
-            data, self._parts = self._parts, []
+        if self._chunks:
+            data, self._chunks = self._chunks, []
             self._transport.write(b"".join(data))

@@ -52,7 +52,7 @@ class ServerCounters:
     failures: int = 0
     lag: float = 0.0
 
-    def answered(self, route: RouteKey, seconds: float) -> None:
+    def record_request(self, route: RouteKey, seconds: float) -> None:
         timing = self.requests.get(route)
         if timing is None:
             timing = self.requests[route] = LatencyHistogram()
@@ -71,7 +71,7 @@ class BackgroundTaskGroup:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Waits for all that was begun."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -86,17 +86,17 @@ class ServerState:
     clock: Clock
     log: JsonLogger
     assistant: Assistant
-    reach: NotificationService
-    code_asks: AttemptLimiter = field(default_factory=lambda: AttemptLimiter(CODES_PER_MINUTE))  # by address
+    notifications: NotificationService
+    code_rate_limiter: AttemptLimiter = field(default_factory=lambda: AttemptLimiter(CODES_PER_MINUTE))  # by address
     quotas: QuotaEnforcer = field(init=False)
     registered: RegisteredTools = field(init=False)
-    aside: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
-    meters: ServerCounters = field(default_factory=ServerCounters)
+    background_tasks: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
+    counters: ServerCounters = field(default_factory=ServerCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
+    rehearsal_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
 
     def __post_init__(self) -> None:
-        self.registered = RegisteredTools(self.settings.actions, self.assistant.toolbox)
+        self.registered = RegisteredTools(self.settings.actions, self.assistant.tool_registry)
         self.quotas = QuotaEnforcer(self.settings.server.quotas, self.store, self.clock)
 
     def action(self, name: str) -> ActionSettings | None:

@@ -56,17 +56,17 @@ MEDIA_TYPES = {
 
 class StaticFile(NamedTuple):
     content: bytes
-    squeezed: bytes
+    gzipped: bytes
 
 
-async def serve_page(site: StateDep) -> Response:
+async def serve_page(state: StateDep) -> Response:
     """Looking at it changes nothing, whoever looks; what is in it comes by the routes, to those who may see it."""
     shell = _built_files().get("index.html")
     if shell is None:
         raise Misconfigured(NOT_BUILT)
     nonce = secrets.token_urlsafe(16)
     text = shell.content.decode().replace("[NONCE]", nonce)
-    text = text.replace("[PROVIDER]", "oidc" if site.settings.server.oidc else "")
+    text = text.replace("[PROVIDER]", "oidc" if state.settings.server.oidc else "")
     headers = {"content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce), "referrer-policy": "no-referrer"}
     return Response(text, headers=headers, media_type=MEDIA_TYPES[".html"])
 
@@ -96,8 +96,8 @@ def _file_response(name: str, request: Request, kept: str) -> Response:
         raise NotFound("There is no such file. Reload the page.")
     kind = MEDIA_TYPES.get(PurePosixPath(name).suffix, "application/octet-stream")
     headers = {"cache-control": kept, "vary": "accept-encoding"}
-    if found.squeezed and "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.squeezed, headers={**headers, "content-encoding": "gzip"}, media_type=kind)
+    if found.gzipped and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.gzipped, headers={**headers, "content-encoding": "gzip"}, media_type=kind)
     return Response(found.content, headers=headers, media_type=kind)
 
 

@@ -35,21 +35,21 @@ LEAVES_PENDING_KINDS = (
 class StatsHistoryCache:
     """One at a time, since it reads a lot; the same for everybody of a workspace for a few seconds."""
 
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
-        self._one = asyncio.Lock()
-        self._kept: dict[tuple[str, int], tuple[float, dict[str, object]]] = {}
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._lock = asyncio.Lock()
+        self._cache: dict[tuple[str, int], tuple[float, dict[str, object]]] = {}
 
-    async def of(self, workspace: str, days: int) -> dict[str, object]:
-        async with self._one:
+    async def get(self, workspace: str, days: int) -> dict[str, object]:
+        async with self._lock:
             now = asyncio.get_running_loop().time()
-            made, body = self._kept.get((workspace, days), (float("-inf"), {}))
+            made, body = self._cache.get((workspace, days), (float("-inf"), {}))
             if now - made < CACHE_SECONDS:
                 return body
-            if len(self._kept) >= MAX_CACHED:
-                self._kept.clear()
-            body = await compute_stats_history(self._site.store, workspace, days, self._site.clock())
-            self._kept[workspace, days] = asyncio.get_running_loop().time(), body
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.clear()
+            body = await compute_stats_history(self._state.store, workspace, days, self._state.clock())
+            self._cache[workspace, days] = asyncio.get_running_loop().time(), body
             return body
 
 
@@ -59,26 +59,26 @@ async def compute_stats_history(store: SqlStore, workspace: str, days: int, now:
     first = last - days * DAY // step + 1
     pending = (await store.stats(workspace)).by_status.get("pending", 0)
     head = (await store.head(workspace)).seq
-    wanted = await entry_before(store, workspace, first * step)
-    stretch = LedgerRange(workspace, max(wanted, head - MAX_ENTRIES), head)
-    whole = await store.statistics.times(stretch)
+    start_seq = await entry_before(store, workspace, first * step)
+    ledger_range = LedgerRange(workspace, max(start_seq, head - MAX_ENTRIES), head)
+    whole = await store.statistics.times(ledger_range)
     waiting, looked_at = await _pending_by_approver(store, workspace, now)
     return {
-        "since": rfc3339(first * step if stretch.after == wanted else await _start_time(store, stretch)),
+        "since": rfc3339(first * step if ledger_range.after == start_seq else await _start_time(store, ledger_range)),
         "until": rfc3339(now),
         "step_seconds": step // 1000,
-        "complete": stretch.after == wanted,
+        "complete": ledger_range.after == start_seq,
         "decisions": sum(each.decisions for each in whole),
         **_percentiles(whole[0] if whole else None),
         "parts": _intervals(
-            await store.statistics.over_time(stretch, step),
-            await store.statistics.times(stretch, step),
+            await store.statistics.over_time(ledger_range, step),
+            await store.statistics.times(ledger_range, step),
             range(first, last + 1),
             step,
             pending,
         ),
-        "tools": _outcome_counts(await store.statistics.by_tool(stretch)),
-        "agents": _outcome_counts(await store.statistics.by_agent(stretch)),
+        "tools": _outcome_counts(await store.statistics.by_tool(ledger_range)),
+        "agents": _outcome_counts(await store.statistics.by_agent(ledger_range)),
         "waiting": waiting,
         "waiting_of": looked_at,
         "reads": [{"tool": tool, "count": n} for tool, n in await store.statistics.reads(workspace, first * step)],
@@ -102,47 +102,49 @@ async def entry_before(store: SqlStore, workspace: str, moment: int) -> int:
 
 
 async def _entry_time(store: SqlStore, workspace: str, seq: int) -> int:
-    [entry] = await store.entries_of(workspace, (seq - 1, seq), EntryFilter(limit=1))
+    [entry] = await store.filter_entries(workspace, (seq - 1, seq), EntryFilter(limit=1))
     return entry.at
 
 
-async def _start_time(store: SqlStore, stretch: LedgerRange) -> int:
-    return await _entry_time(store, stretch.workspace, stretch.after + 1)
+async def _start_time(store: SqlStore, ledger_range: LedgerRange) -> int:
+    return await _entry_time(store, ledger_range.workspace, ledger_range.after + 1)
 
 
 def _intervals(
-    told: Iterable[TimeBucketCount], times: Iterable[DecisionTimes], parts: range, step: int, pending: int
+    bucket_counts: Iterable[TimeBucketCount], times: Iterable[DecisionTimes], parts: range, step: int, pending: int
 ) -> list[dict[str, object]]:
     """From the newest back: before what happened in a part, as many waited as its own changes say."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for each in told:
-        counts[each.part][each.kind] += each.n
-        counts[each.part]["begun"] += each.begun
-    took = {each.part: each for each in times}
+    for each in bucket_counts:
+        counts[each.bucket][each.kind] += each.n
+        counts[each.bucket]["begun"] += each.previously_approved
+    times_by_interval = {each.bucket: each for each in times}
     listed = []
     for part in reversed(parts):
         count = counts[part]
-        listed.append({"at": rfc3339(part * step), "pending": max(0, pending), **_interval(count, took.get(part))})
+        listed.append(
+            {"at": rfc3339(part * step), "pending": max(0, pending), **_interval(count, times_by_interval.get(part))}
+        )
         left = sum(count[kind] for kind in LEAVES_PENDING_KINDS) - count["begun"]
         pending += left - count["proposed"] - count["undone"]
     return listed[::-1]
 
 
-def _interval(count: Mapping[str, int], took: DecisionTimes | None) -> dict[str, object]:
+def _interval(count: Mapping[str, int], decision_times: DecisionTimes | None) -> dict[str, object]:
     kinds = ("proposed", "allowed", "denied", "approved", "edited", "responded", "expired", "cancelled")
     return {
         **{kind: count.get(kind, 0) for kind in kinds},
         "rejected": max(0, count.get("rejected", 0) - count.get("undone", 0)),
         "refused": count.get("decision_refused", 0),
-        "decisions": 0 if took is None else took.decisions,
-        **_percentiles(took),
+        "decisions": 0 if decision_times is None else decision_times.decisions,
+        **_percentiles(decision_times),
     }
 
 
-def _percentiles(took: DecisionTimes | None) -> dict[str, float | None]:
-    if took is None:
+def _percentiles(decision_times: DecisionTimes | None) -> dict[str, float | None]:
+    if decision_times is None:
         return {"p50_seconds": None, "p95_seconds": None}
-    return {"p50_seconds": took.half / 1000, "p95_seconds": took.most / 1000}
+    return {"p50_seconds": decision_times.median / 1000, "p95_seconds": decision_times.p95 / 1000}
 
 
 def _outcome_counts(ended: Iterable[NamedEventCount]) -> list[dict[str, object]]:
@@ -196,6 +198,6 @@ def _current_approvers(approval: Approval) -> Iterator[tuple[str, str]]:
     if named is None:
         yield "anyone", ""
         return
-    people = (named, *(rung.to for rung in approval.terms.ladder[: approval.escalated]))
+    people = (named, *(step.to for step in approval.terms.ladder[: approval.escalated]))
     yield from (("person", name) for name in sorted({name for each in people for name in each.users}))
     yield from (("team", name) for name in sorted({name for each in people for name in each.teams}))

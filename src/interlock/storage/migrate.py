@@ -31,7 +31,7 @@ class Migration:
     def sha256(self) -> str:
         return sha256(self.text.encode()).hexdigest()
 
-    def record(self, now: int) -> tuple[object, ...]:
+    def row_values(self, now: int) -> tuple[object, ...]:
         return (self.number, self.name, self.sha256, now, self.since)
 
 
@@ -91,7 +91,7 @@ def _apply(connection: Any, migration: Migration, now: int) -> str:
     try:
         for statement in _statements(migration.text):
             connection.execute(statement)
-        connection.execute("insert into migrations values (?, ?, ?, ?, ?)", migration.record(now))
+        connection.execute("insert into migrations values (?, ?, ?, ?, ?)", migration.row_values(now))
         connection.execute("commit")
     except BaseException:
         connection.execute("rollback")

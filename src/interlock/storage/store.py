@@ -71,27 +71,27 @@ MAX_CACHED_SPECS, MAX_CACHED_SPEC_BYTES = (
 class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._keys: dict[str, bytes] = {}
+        self._secret_keys: dict[str, bytes] = {}
         self._specs: dict[str, ToolSpec] = {}
-        self._forgot = False
-        self._searching = ApprovalSearch(database, database.finder, self._stored)
+        self._has_erased = False
+        self._search = ApprovalSearch(database, database.full_text_index, self._stored)
         self.accounts = SqlAccounts(database)
-        self.answers = IdempotencyStore(database)
-        self.checking = SqlAuditReader(database)
-        self.state = partial(verification.backfill_statements, database)
+        self.idempotency = IdempotencyStore(database)
+        self.audit_reader = SqlAuditReader(database)
+        self.backfill_statements = partial(verification.backfill_statements, database)
         self.deliveries = SqlDeliveries(database)
         self.freezes = freezes = SqlFreezes(database)
-        self.open_freezes, self.use_key = freezes.open, freezes.use_key
+        self.open_freezes, self.record_key_agents = freezes.list_open, freezes.record_key_agents
         self.unsettled_freezes, self.settle_freeze = freezes.unsettled, freezes.settle
         self.pauses = SqlPauses(database)
         self.threads = SqlThreads(database)
-        self.announce = database.watchers.announce
+        self.announce = database.watch_registry.announce
         self.count_read = database.count_read
         self.open, self.close = database.open, database.close
         self.note_tool = database.note_tool
         self.clock = database.clock
-        self.tally = database.tally
-        self.measures = MetricsReader(database.fetch)
+        self.writer_stats = database.writer_stats
+        self.metrics = MetricsReader(database.fetch)
         self.statistics = Statistics(database)
         self.name = database.name
 
@@ -111,7 +111,7 @@ class SqlStore:
     async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
         check_statuses(query)
         if needs_text_search(query):
-            return await self._searching.page(workspace, query)
+            return await self._search.page(workspace, query)
         statement, values = list_query(workspace, query)
         found = await self._database.fetch_text(statement, values)
         limit = clamp_limit(query)
@@ -123,9 +123,9 @@ class SqlStore:
             items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id)
         )
 
-    async def index(self, patience: int = 0) -> bool:
+    async def update_search_index(self, min_age: int = 0) -> bool:
         """Makes some of what changed longer ago than `patience` searchable; True if there is more."""
-        return await self._searching.index(self.clock() - patience if patience else None)
+        return await self._search.index(self.clock() - min_age if min_age else None)
 
     async def stats(self, workspace: str) -> Stats:
         tallies = {str(status): int(n) for status, n in await self._database.fetch("tallies", workspace)}
@@ -133,15 +133,15 @@ class SqlStore:
         waiting = (await self._database.fetch("waiting_runs", workspace))[0][0]
         return Stats(tallies, int(reads), int(waiting))
 
-    async def pending_of_owner(self, workspace: str, owner: str, limit: int) -> int:
+    async def count_pending(self, workspace: str, owner: str, limit: int) -> int:
         """How many calls of an agent or a key are pending; the count stops at the limit."""
         return int((await self._database.fetch("pending_of_owner", workspace, owner, limit))[0][0])
 
-    async def open_runs_of(self, workspace: str, runners: str, limit: int) -> int:
+    async def count_open_runs(self, workspace: str, runners: str, limit: int) -> int:
         """How many runs are open whose programs' names begin like this; the count stops at the limit."""
         return int((await self._database.fetch("open_runs_of", workspace, len(runners), runners, limit))[0][0])
 
-    async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+    async def find_ids(self, workspace: str, part: str, limit: int) -> Sequence[str]:
         """The ids that begin or end with what a person typed, the newest first."""
         if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern
             return []
@@ -160,8 +160,8 @@ class SqlStore:
     async def running(self) -> Sequence[tuple[str, str, str]]:
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
 
-    async def begin(self, begin: ProposalTransaction) -> Stored:
-        return cast(Stored, await self._database.write(approvals.begin(begin, self._database.clock())))
+    async def propose(self, transaction: ProposalTransaction) -> Stored:
+        return cast(Stored, await self._database.write(approvals.begin(transaction, self._database.clock())))
 
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
         await self._database.write(approvals.deny(workspace, events, spec))
@@ -201,11 +201,11 @@ class SqlStore:
 
     async def secret_key(self, workspace: str) -> bytes:
         """Made on first use; the same for every process."""
-        if workspace not in self._keys:
+        if workspace not in self._secret_keys:
             if not await self._database.fetch("workspace_key", workspace):
                 await self.accounts.add_workspace(workspace)
-            self._keys[workspace] = bytes((await self._database.fetch("workspace_key", workspace))[0][0])
-        return self._keys[workspace]
+            self._secret_keys[workspace] = bytes((await self._database.fetch("workspace_key", workspace))[0][0])
+        return self._secret_keys[workspace]
 
     async def runs(self, workspace: str, agent: str) -> Sequence[Run]:
         return [rows.read_run(row) for row in await self._database.fetch("open_runs", workspace, agent)]
@@ -213,7 +213,7 @@ class SqlStore:
     async def add_run(self, workspace: str, new: Callable[[Moment], Change[Run]]) -> Run:
         return cast(Run, await self._database.write(approvals.add_run(workspace, new)))
 
-    async def step_run(self, workspace: str, run_id: str, step: RunStep) -> Run:
+    async def update_run(self, workspace: str, run_id: str, step: RunStep) -> Run:
         return cast(Run, await self._database.write(approvals.step_run(workspace, run_id, step)))
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
@@ -230,7 +230,7 @@ class SqlStore:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
         return rows.read_grant(found[0])
 
-    async def grant_ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+    async def find_grant_ids(self, workspace: str, part: str, limit: int) -> Sequence[str]:
         if not part.replace("-", "").isalnum():
             return []
         return [
@@ -252,7 +252,7 @@ class SqlStore:
     async def add_grant(self, workspace: str, maker: Reviewer, new: GrantFactory) -> Grant:
         return cast(Grant, await self._database.write(approvals.add_grant(workspace, maker, new)))
 
-    async def step_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant:
+    async def update_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant:
         return cast(Grant, await self._database.write(approvals.step_grant(workspace, grant_id, step)))
 
     async def policy(self, workspace: str) -> PolicyVersion | None:
@@ -270,36 +270,40 @@ class SqlStore:
         body: str,
         author: str,
         reason: str = "",
-        seen: int | None = None,
+        expected_version: int | None = None,
         trace: Trace | None = None,
     ) -> PolicyVersion:
         """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
-        work = approvals.put_policy(workspace, approvals.NewPolicy(sha256, body, author, reason, trace=trace), seen)
-        return cast(PolicyVersion, await self._database.write(work))
+        item = approvals.put_policy(
+            workspace, approvals.NewPolicy(sha256, body, author, reason, trace=trace), expected_version
+        )
+        return cast(PolicyVersion, await self._database.write(item))
 
-    async def written(self, workspace: str) -> None:
+    async def flush(self, workspace: str) -> None:
         """Comes back when everything is written that was handed over before."""
-        await self._database.write(BatchItem(lambda _: None, workspace, brief=False))
+        await self._database.write(BatchItem(lambda _: None, workspace, is_short=False))
 
-    async def knows_policy(self, workspace: str, sha256: str) -> bool:
+    async def has_policy(self, workspace: str, sha256: str) -> bool:
         """Whether this text is, or ever was, in force."""
         return bool(await self._database.fetch("known_policy", workspace, sha256))
 
     async def put_policy_file(
-        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, again: bool = False
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, reapply: bool = False
     ) -> PolicyVersion:
         """A file's text becomes a new version unless it was in force before; gives the one that is in force then."""
-        put = approvals.NewPolicy(sha256, body, author, reason, "file")
-        return cast(PolicyVersion, await self._database.write(approvals.put_policy(workspace, put, again=again)))
+        new_policy = approvals.NewPolicy(sha256, body, author, reason, "file")
+        return cast(
+            PolicyVersion, await self._database.write(approvals.put_policy(workspace, new_policy, reapply=reapply))
+        )
 
     async def agents(self, workspace: str) -> Sequence[AgentVersion]:
         return [AgentVersion(*row) for row in await self._database.fetch("agents", workspace)]
 
     async def put_agent(
-        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
     ) -> AgentVersion:
-        work = approvals.put_agent(workspace, name, body, author, reason, seen)
-        return cast(AgentVersion, await self._database.write(work))
+        item = approvals.put_agent(workspace, name, body, author, reason, expected_version)
+        return cast(AgentVersion, await self._database.write(item))
 
     async def tools(self, workspace: str) -> Sequence[FirstSeenTool]:
         """At most 10,000, of each key the newest first; and 1,000 of which only reads were seen."""
@@ -307,11 +311,11 @@ class SqlStore:
         reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
         return [*found, *(FirstSeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
 
-    async def full_keys(self, workspace: str) -> Sequence[str]:
+    async def keys_over_limit(self, workspace: str) -> Sequence[str]:
         """The ids of keys that have declared so many tools that further ones of their reads are not noted."""
         return [str(row[0]) for row in await self._database.fetch("full_keys", workspace, MAX_DECLARED)]
 
-    async def used_tools(self, workspace: str, since: int) -> Sequence[AgentToolUsage]:
+    async def tool_usage(self, workspace: str, since: int) -> Sequence[AgentToolUsage]:
         """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""
         found = await self._database.fetch("calls_of_tools", workspace, since)
         reads = await self._database.fetch("reads_since", workspace, since // approvals.MINUTE)
@@ -323,8 +327,8 @@ class SqlStore:
         return [rows.read_pin(row) for row in await self._database.fetch("pins", workspace)]
 
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
-        work = approvals.pin_tools(workspace, specs, agent, author)
-        return cast(Sequence[Pin], await self._database.write(work))
+        item = approvals.pin_tools(workspace, specs, agent, author)
+        return cast(Sequence[Pin], await self._database.write(item))
 
     async def unpin(self, workspace: str, tool: str, author: str) -> Pin:
         return cast(Pin, await self._database.write(approvals.unpin_tool(workspace, tool, author)))
@@ -350,13 +354,13 @@ class SqlStore:
             yield rows.read_entries(found)
             after = found[-1][1]
 
-    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntryFilter) -> Sequence[Entry]:
+    async def filter_entries(self, workspace: str, span: tuple[int, int], entry_filter: EntryFilter) -> Sequence[Entry]:
         """Those after the first number and up to the second; every entry between them is looked at."""
-        name = "newest_entries_of" if of.newest_first else "entries_of"
-        who = (of.kind, of.kind, of.actor, of.actor)
-        return rows.read_entries(await self._database.fetch(name, workspace, *span, *who, of.limit))
+        name = "newest_entries_of" if entry_filter.newest_first else "entries_of"
+        who = (entry_filter.kind, entry_filter.kind, entry_filter.actor, entry_filter.actor)
+        return rows.read_entries(await self._database.fetch(name, workspace, *span, *who, entry_filter.limit))
 
-    async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[RecordedCall]]:
+    async def recorded_calls(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[RecordedCall]]:
         """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
         specs: dict[str, ToolSpec | None] = {}
         emails = {user.name: user.email for user in await self.users(workspace) if user.email}
@@ -372,59 +376,59 @@ class SqlStore:
             yield page
             after = found[-1][0]
 
-    async def count_recorded(self, workspace: str, since: int = 0) -> tuple[int, int]:
+    async def count_recorded_calls(self, workspace: str, since: int = 0) -> tuple[int, int]:
         """How many calls can be judged again, and how many cannot because their arguments were erased."""
         every, kept = (await self._database.fetch("count_recorded", workspace, since))[0]
         return int(kept), int(every) - int(kept)
 
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[WatchPort]:
-        return self._database.watchers.watch(workspace, approval_id)
+        return self._database.watch_registry.watch(workspace, approval_id)
 
-    def listen(self, workspace: str, thread_id: str, ring: Callable[[], None]) -> AbstractContextManager[None]:
+    def listen(self, workspace: str, thread_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
         """Calls `ring` when something happened; for thousands who wait without a task."""
-        return self._database.watchers.listen(workspace, thread_id, ring)
+        return self._database.watch_registry.listen(workspace, thread_id, callback)
 
     async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[ErasureResult]:
         """One transaction after the other, with what each has come to."""
         if erasure.scope != "approval":
-            await self._searching.catch_up(workspace)  # approvals are found by their words, and none may be missed
-        async for lot in erasing.find_batches(self._database.fetch, self.list, workspace, erasure):
-            work = erasing.erase_batch(workspace, erasure, lot, dry_run=dry_run)
-            yield cast(ErasureResult, await self._database.write(work))
+            await self._search.catch_up(workspace)  # approvals are found by their words, and none may be missed
+        async for batch in erasing.find_batches(self._database.fetch, self.list, workspace, erasure):
+            item = erasing.erase_batch(workspace, erasure, batch, dry_run=dry_run)
+            yield cast(ErasureResult, await self._database.write(item))
         if erasure.scope == "thread" and not dry_run:
-            await self.pauses.erase(workspace, erasure.what)
-        for thread_id in await self.threads.to_erase(workspace, erasure):
+            await self.pauses.erase(workspace, erasure.target)
+        for thread_id in await self.threads.find_erasable_ids(workspace, erasure):
             yield await self.threads.erase(workspace, thread_id, erasure.by, dry_run=dry_run)
         if erasure.scope == "person" and not dry_run:
-            await erasing.forget_user(self._database.fetch, self._database.write, workspace, erasure.what)
+            await erasing.forget_user(self._database.fetch, self._database.write, workspace, erasure.target)
         if not dry_run:
-            await self.answers.hide(workspace)
-            await self._searching.purge()
+            await self.idempotency.erase_bodies(workspace)
+            await self._search.purge()
 
-    async def forget(self, retention: int, patience: int = 0) -> ErasureResult | None:
+    async def apply_retention(self, retention: int, grace_period: int = 0) -> ErasureResult | None:
         """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
         before, done = self.clock() - retention, None
-        for workspace, mark in await erasing.overdue_workspaces(self._database.fetch, before, patience):
-            work = await erasing.apply_retention(self._database.fetch, workspace, mark, before)
-            erased, reached = cast(tuple[ErasureResult, int], await self._database.write(work))
+        for workspace, mark in await erasing.overdue_workspaces(self._database.fetch, before, grace_period):
+            item = await erasing.apply_retention(self._database.fetch, workspace, mark, before)
+            erased, reached = cast(tuple[ErasureResult, int], await self._database.write(item))
             if reached > mark:
                 done = erased if done is None else done + erased
         if done is None:
-            await self.pauses.forget(before)
-        if done is None and self._forgot:
-            await self._searching.purge()
-        self._forgot = done is not None
+            await self.pauses.delete_expired(before)
+        if done is None and self._has_erased:
+            await self._search.purge()
+        self._has_erased = done is not None
         return done
 
-    def check(self) -> None:
+    def check_same_database(self) -> None:
         """Raises if this is not the database any more that was opened."""
-        self._database.check()
+        self._database.check_same_database()
 
-    async def examine(self) -> Sequence[CheckResult]:
+    async def check_health(self) -> Sequence[CheckResult]:
         applied = len(await self.migrations())
         return [
             CheckResult("ok", "database", f"{self.name}, {applied} migrations applied"),
-            *await self._database.examine(),
+            *await self._database.check_health(),
         ]
 
     async def migrate(self) -> Sequence[str]:

@@ -235,7 +235,7 @@ def _decided_by_hand(lock: Interlock, graph: Any, name: str) -> Any:
     rounds = []
     while pending := ordered(found):
         rounds.append(len(pending))
-        lock.bridge.run(lock.decide(pending[0].value["approval_id"], Approve(), "ada"))
+        lock.loop_thread.run(lock.decide(pending[0].value["approval_id"], Approve(), "ada"))
         found = graph.invoke(Command(resume={each.id: "look" for each in pending}), config)
     return {"rounds": rounds, "ran": list(ran), "results": [str(m.content) for m in found["messages"][1:] if m.content]}
 
@@ -338,7 +338,7 @@ async def documented(lock: Interlock) -> Any:
 
     def pressed(_: str) -> None:
         inner: Interlock = names["lock"]
-        inner.bridge.run(inner.decide(names["begun"]["__interrupt__"][0].value["approval_id"], Approve(), "ada"))
+        inner.loop_thread.run(inner.decide(names["begun"]["__interrupt__"][0].value["approval_id"], Approve(), "ada"))
 
     turn = [call("get_weather", "w", city="Oslo"), MAIL]
     names: dict[str, Any] = {"model": Script(turns=[turn]), "get_weather": get_weather, "send_mail": send_mail}

@@ -35,13 +35,13 @@ class ConnectionTimeouts:
     A server that tells of no change is asked every `look`; a call waits for a connection as long as `patience`.
     """
 
-    first: float = 0.5
-    rest: float = 0.2
-    most: float = 60.0
-    look: float = 30.0
-    answer: float = 20.0
-    call: float = 60.0
-    patience: float = 10.0
+    initial_backoff: float = 0.5
+    min_refresh_interval: float = 0.2
+    max_backoff: float = 60.0
+    poll_interval: float = 30.0
+    response_timeout: float = 20.0
+    call_timeout: float = 60.0
+    connect_timeout: float = 10.0
 
 
 class McpConnection:
@@ -52,19 +52,19 @@ class McpConnection:
         name: str,
         server: McpServerSettings,
         check: CheckSchema,
-        pace: ConnectionTimeouts,
-        changed: Callable[[str], None],
+        timeouts: ConnectionTimeouts,
+        on_change: Callable[[str], None],
     ) -> None:
         """`changed` is told its name whenever it was connected or lost, or other tools are left out."""
         self.name = name
         self.server = server
         self.tools: Sequence[Tool] = ()
-        self.tried = asyncio.Event()
-        self._changed = changed
+        self.attempted = asyncio.Event()
+        self._on_change = on_change
         self._check = check
-        self._pace = pace
-        self._trouble = "it has not answered yet"
-        self._left_out: list[str] = []
+        self._timeouts = timeouts
+        self._error = "it has not answered yet"
+        self._omitted_tools: list[str] = []
         self._definitions = DefinitionHistory()
         self._client: Client | None = None
         self._connected = asyncio.Event()
@@ -76,8 +76,8 @@ class McpConnection:
         return self._connected.is_set()
 
     def problems(self) -> Sequence[str]:
-        said = f'The MCP server "{self.name}" is not connected: {self._trouble}. It is tried again.'
-        return [*([said] if self._trouble else ()), *self._left_out]
+        said = f'The MCP server "{self.name}" is not connected: {self._error}. It is tried again.'
+        return [*([said] if self._error else ()), *self._omitted_tools]
 
     # Staying connected
 
@@ -85,61 +85,61 @@ class McpConnection:
         """Until it is cancelled."""
         tries = 0
         while True:
-            complaints = StderrTail()
+            stderr_tail = StderrTail()
             try:
-                await self._attempt(complaints)
+                await self._connect(stderr_tail)
             except Exception as error:  # noqa: BLE001  whatever ended it: it is told, and tried again
-                self._trouble = self._hidden(_failure_reason(error, complaints))
+                self._error = self._redact(_failure_reason(error, stderr_tail))
             if self._client is not None:
                 self._client, tries = None, 0
-            self.tried.set()
-            self._changed(self.name)
-            await asyncio.sleep(min(self._pace.first * 2 ** min(tries, 10), self._pace.most))
+            self.attempted.set()
+            self._on_change(self.name)
+            await asyncio.sleep(min(self._timeouts.initial_backoff * 2 ** min(tries, 10), self._timeouts.max_backoff))
             tries += 1
 
-    async def _attempt(self, complaints: StderrTail) -> None:
+    async def _connect(self, stderr_tail: StderrTail) -> None:
         """A program of the old days may end itself over the newest protocol's first question: it gets its own then."""
         try:
-            await self._session("auto", complaints)
+            await self._session("auto", stderr_tail)
         except Exception:
             if self.server.url or self._client is not None or not self._ended:
                 raise
-            await self._session("legacy", complaints)
+            await self._session("legacy", stderr_tail)
 
-    async def _session(self, mode: str, complaints: StderrTail) -> None:
+    async def _session(self, mode: str, stderr_tail: StderrTail) -> None:
         self._ended = False
         client = Client(
-            open_streams(self.server, complaints, self._note_end),
+            open_streams(self.server, stderr_tail, self._on_end),
             mode=mode,
             cache=None,  # what is listed is what the server says now
-            read_timeout_seconds=self._pace.answer,
-            message_handler=self._hear,
+            read_timeout_seconds=self._timeouts.response_timeout,
+            message_handler=self._on_message,
             client_info=types.Implementation(name="interlock", version="1"),
         )
         async with client:
             await self._refresh(client)
-            self._client, self._trouble = client, ""
+            self._client, self._error = client, ""
             self._connected.set()
-            self.tried.set()
-            self._changed(self.name)
+            self.attempted.set()
+            self._on_change(self.name)
             listening = asyncio.create_task(self._listen(client))
             try:
-                await self._follow(client)
+                await self._poll_tools(client)
             finally:
                 self._connected.clear()
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
 
-    async def _follow(self, client: Client) -> None:
+    async def _poll_tools(self, client: Client) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._pace.look):
+                async with asyncio.timeout(self._timeouts.poll_interval):
                     await self._stale.wait()
             self._stale.clear()
             if self._ended:
                 raise ConnectionError("it ended the connection")
             await self._refresh(client)
-            await asyncio.sleep(self._pace.rest)
+            await asyncio.sleep(self._timeouts.min_refresh_interval)
 
     async def _listen(self, client: Client) -> None:
         """Servers of the newest protocol tell of changes to whoever listens; the others do so unasked."""
@@ -148,13 +148,13 @@ class McpConnection:
                 async with client.listen(tools_list_changed=True) as events:
                     async for _ in events:
                         self._stale.set()
-                await asyncio.sleep(self._pace.look)
+                await asyncio.sleep(self._timeouts.poll_interval)
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._stale.set()
 
-    def _note_end(self) -> None:
+    def _on_end(self) -> None:
         self._ended = True
         self._connected.clear()
         self._stale.set()
@@ -163,18 +163,18 @@ class McpConnection:
 
     async def _refresh(self, client: Client) -> None:
         known = {tool.spec.sha256: tool for tool in self.tools}
-        made, left_out = self._defined(await _list_tools(client))
+        made, left_out = self._make_definitions(await _list_tools(client))
         self.tools = [known.get(each.spec.sha256) or self._tool(each) for each in made]
-        if left_out != self._left_out:
-            self._left_out = left_out
-            self._changed(self.name)
+        if left_out != self._omitted_tools:
+            self._omitted_tools = left_out
+            self._on_change(self.name)
 
-    def _defined(self, listed: Sequence[types.Tool]) -> tuple[list[McpToolDefinition], list[str]]:
+    def _make_definitions(self, listed: Sequence[types.Tool]) -> tuple[list[McpToolDefinition], list[str]]:
         made, left_out = [], []
         for tool in listed[:MAX_TOOLS]:
             try:
                 found = make_definition(self.name, self.server, tool, self._check)
-                made.append(replace(found, spec=self._definitions.settled(found.spec)))
+                made.append(replace(found, spec=self._definitions.effective_spec(found.spec)))
             except InvalidRequest as error:
                 left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
         if len(listed) > MAX_TOOLS:
@@ -182,44 +182,44 @@ class McpConnection:
         return made, left_out
 
     def _tool(self, definition: McpToolDefinition) -> Tool:
-        async def run(use: ToolInvocation) -> object:
-            return await self._call(definition, use)
+        async def run(invocation: ToolInvocation) -> object:
+            return await self._call(definition, invocation)
 
-        return Tool(definition.spec, definition.about, run, f"mcp:{self.name}")
+        return Tool(definition.spec, definition.description, run, f"mcp:{self.name}")
 
     # Calling one
 
-    async def _call(self, definition: McpToolDefinition, use: ToolInvocation) -> object:
-        client = await self._ready()
-        await self._unchanged(client, definition)
+    async def _call(self, definition: McpToolDefinition, invocation: ToolInvocation) -> object:
+        client = await self._wait_connected()
+        await self._require_unchanged(client, definition)
         self._definitions.accept(definition.spec)
         try:
             result = await client.session.call_tool(
-                definition.tool, dict(use.args), self._pace.call, allow_input_required=True
+                definition.tool, dict(invocation.args), self._timeouts.call_timeout, allow_input_required=True
             )
         except MCPError as error:
-            raise self._failed(definition, error) from None
+            raise self._call_error(definition, error) from None
         except Exception as error:  # noqa: BLE001  it was sent, and what came back is no answer
             self._stale.set()
-            raise self._unclear(definition, _failure_reason(error)) from None
+            raise self._effect_unknown(definition, _failure_reason(error)) from None
         return parse_tool_result(self.name, definition.tool, result)
 
-    async def _ready(self) -> Client:
+    async def _wait_connected(self) -> Client:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.patience):
+            async with asyncio.timeout(self._timeouts.connect_timeout):
                 await self._connected.wait()
         if self._client is None or not self._connected.is_set():
-            why = self._trouble or "it ended the connection"
+            why = self._error or "it ended the connection"
             raise ToolFailed(f'The MCP server "{self.name}" is not connected: {why}. Nothing was run.')
         return self._client
 
-    async def _unchanged(self, client: Client, definition: McpToolDefinition) -> None:
+    async def _require_unchanged(self, client: Client, definition: McpToolDefinition) -> None:
         """Listed once more right before the call: not every server tells of its changes."""
         try:
             await self._refresh(client)
         except Exception as error:  # noqa: BLE001  whatever it is: it could not be asked, so it is not called
             self._stale.set()
-            said = self._hidden(_failure_reason(error))
+            said = self._redact(_failure_reason(error))
             raise ToolFailed(f'The MCP server "{self.name}" could not be asked: {said}. Nothing was run.') from None
         if definition.spec.sha256 not in {tool.spec.sha256 for tool in self.tools}:
             raise ToolFailed(
@@ -227,20 +227,20 @@ class McpConnection:
                 "at the tool as it is now, then propose the call again."
             )
 
-    def _failed(self, definition: McpToolDefinition, error: MCPError) -> ToolFailed:
-        said = self._hidden(error.message)
+    def _call_error(self, definition: McpToolDefinition, error: MCPError) -> ToolFailed:
+        said = self._redact(error.message)
         if error.code in CONNECTION_ERRORS:
             self._stale.set()
-            return self._unclear(definition, said)
+            return self._effect_unknown(definition, said)
         return ToolFailed(f'The MCP server "{self.name}" refused {definition.tool}: {said}')
 
-    def _unclear(self, definition: McpToolDefinition, said: str) -> EffectUnknown:
+    def _effect_unknown(self, definition: McpToolDefinition, said: str) -> EffectUnknown:
         return EffectUnknown(
-            f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self._hidden(said)}). It may have run:'
+            f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self._redact(said)}). It may have run:'
             " look before you call it again."
         )
 
-    def _hidden(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= MIN_SECRET_LENGTH:
@@ -260,11 +260,11 @@ async def _list_tools(client: Client) -> Sequence[types.Tool]:
     return tools
 
 
-def _failure_reason(error: BaseException, complaints: StderrTail | None = None) -> str:
+def _failure_reason(error: BaseException, stderr_tail: StderrTail | None = None) -> str:
     """The first cause in words; what a child wrote last says more than that it is gone."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    said = complaints.last() if complaints else ""
+    said = stderr_tail.last() if stderr_tail else ""
     words = str(error) or type(error).__name__
     return f"{words} ({said})" if said else words
 
@@ -341,18 +341,18 @@ class McpServers:
         self,
         servers: Mapping[str, McpServerSettings],
         check: CheckSchema,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         *,
-        taken: Collection[str] = (),
-        pace: ConnectionTimeouts | None = None,
+        reserved_names: Collection[str] = (),
+        timeouts: ConnectionTimeouts | None = None,
     ) -> None:
         self._connections = [
-            McpConnection(name, server, check, pace or ConnectionTimeouts(), self._note)
+            McpConnection(name, server, check, timeouts or ConnectionTimeouts(), self._log_problems)
             for name, server in servers.items()
         ]
-        self._taken = frozenset(taken)
-        self._tell = tell
-        self._told: set[str] = set()
+        self._reserved_names = frozenset(reserved_names)
+        self._log = log
+        self._logged: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> McpServers:
@@ -366,17 +366,17 @@ class McpServers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def tried(self) -> None:
+    async def wait_attempted(self) -> None:
         """Until each server has answered, or failed, once."""
-        await asyncio.gather(*(each.tried.wait() for each in self._connections))
+        await asyncio.gather(*(each.attempted.wait() for each in self._connections))
 
     def tools(self, workspace: str) -> Sequence[Tool]:
         """What is known now; a server that went away keeps its tools, and a call of one says that it is away."""
-        return [tool for _, tool in self._named(workspace)]
+        return [tool for _, tool in self._unique_tools(workspace)]
 
     def problems(self) -> Sequence[str]:
         workspaces = dict.fromkeys(name for each in self._connections for name in each.server.workspaces)
-        kept = {(name, id(tool)) for name in workspaces for _, tool in self._named(name)}
+        kept = {(name, id(tool)) for name in workspaces for _, tool in self._unique_tools(name)}
         clashes = [
             f'The tool {tool.name} of the MCP server "{each.name}" is left out: the name is taken. Give the server a '
             "prefix of its own."
@@ -392,22 +392,22 @@ class McpServers:
         ]
         return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
 
-    def _note(self, name: str) -> None:
+    def _log_problems(self, name: str) -> None:
         """Each problem is told once, and again if it comes back after the server was connected."""
         if any(each.connected for each in self._connections if each.name == name):
-            self._told = {line for line in self._told if f'"{name}"' not in line}
-        early = [f'"{each.name}"' for each in self._connections if not each.tried.is_set()]
+            self._logged = {line for line in self._logged if f'"{name}"' not in line}
+        early = [f'"{each.name}"' for each in self._connections if not each.attempted.is_set()]
         found = [line for line in self.problems() if not any(name in line for name in early)]
         for line in found:
-            if line not in self._told:
-                self._tell(line)
-        self._told |= set(found)
+            if line not in self._logged:
+                self._log(line)
+        self._logged |= set(found)
 
-    def _named(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
+    def _unique_tools(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
         """The first keeps a name within a workspace, in the order of the configuration."""
         found: dict[str, tuple[McpConnection, Tool]] = {}
         for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:
-                if tool.name not in self._taken:
+                if tool.name not in self._reserved_names:
                     found.setdefault(tool.name, (each, tool))
         return list(found.values())

@@ -37,7 +37,7 @@ class McpToolDefinition:
 
     tool: str
     spec: ToolSpec
-    about: str
+    description: str
 
 
 class DefinitionHistory:
@@ -46,25 +46,25 @@ class DefinitionHistory:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, set[str]] = {}
+        self._definitions: dict[str, set[str]] = {}
 
-    def has(self, spec: ToolSpec) -> bool:
+    def has_seen(self, spec: ToolSpec) -> bool:
         """Whether the tool was seen, however it was defined."""
-        return tool_identity(spec)[0] in self._known
+        return tool_identity(spec)[0] in self._definitions
 
-    def know(self, spec: ToolSpec, definitions: Collection[str]) -> None:
+    def remember(self, spec: ToolSpec, definitions: Collection[str]) -> None:
         """What was known of it before."""
-        self._known.setdefault(tool_identity(spec)[0], set()).update(definitions)
+        self._definitions.setdefault(tool_identity(spec)[0], set()).update(definitions)
 
-    def settled(self, spec: ToolSpec) -> ToolSpec:
+    def effective_spec(self, spec: ToolSpec) -> ToolSpec:
         tool, definition = tool_identity(spec)
-        known = self._known.setdefault(tool, {definition})
+        known = self._definitions.setdefault(tool, {definition})
         return spec if spec.effect != "read" or definition in known else replace(spec, effect="")
 
     def accept(self, spec: ToolSpec) -> bool:
         """False where it was known already."""
         tool, definition = tool_identity(spec)
-        known = self._known.setdefault(tool, set())
+        known = self._definitions.setdefault(tool, set())
         is_new = definition not in known
         known.add(definition)
         return is_new
@@ -86,7 +86,7 @@ def make_tool_spec(
     """`tool` is its definition as the server sends it; whatever a person may have relied on is in the digest."""
     wire = {key: tool[key] for key in DIGESTED_FIELDS if tool.get(key) is not None}
     own_name = str(tool["name"])
-    said: dict[str, object] = {
+    metadata: dict[str, object] = {
         "server": name,
         "tool": own_name,
         "at": _server_location(server),
@@ -96,7 +96,7 @@ def make_tool_spec(
         "sha256": digest(canonical(wire)),
     }
     given = tool.get("inputSchema")
-    schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MCP_SCHEMA_KEY: said}
+    schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MCP_SCHEMA_KEY: metadata}
     check(schema)
     return ToolSpec(
         known_as,
@@ -132,10 +132,10 @@ def matches_any(patterns: tuple[str, ...], tool: str) -> bool:
 
 def tool_identity(spec: ToolSpec) -> tuple[str, str]:
     """Which tool of which server, and how it is defined."""
-    said = (spec.schema or {}).get(MCP_SCHEMA_KEY)
-    if not isinstance(said, Mapping):
+    metadata = (spec.schema or {}).get(MCP_SCHEMA_KEY)
+    if not isinstance(metadata, Mapping):
         raise TypeError(f"{spec.name} is no tool of an MCP server.")
-    return digest(canonical([said["origin"], said["tool"]])), str(said["sha256"])
+    return digest(canonical([metadata["origin"], metadata["tool"]])), str(metadata["sha256"])
 
 
 def _server_location(server: McpServerSettings) -> str:

@@ -41,12 +41,12 @@ class StderrTail:
 
 @asynccontextmanager
 async def open_streams(
-    server: McpServerSettings, complaints: StderrTail, ended: Callable[[], None]
+    server: McpServerSettings, stderr_tail: StderrTail, on_end: Callable[[], None]
 ) -> AsyncIterator[Any]:
     """Streams to the server and back; `ended` is called when nothing more can come."""
-    way = _over_http(server) if server.url else _over_stdio(server, complaints)
-    async with way as (read, write):
-        yield EndNotifyingStream(read, ended), write
+    transport = _over_http(server) if server.url else _over_stdio(server, stderr_tail)
+    async with transport as (read, write):
+        yield EndNotifyingStream(read, on_end), write
 
 
 @asynccontextmanager
@@ -60,17 +60,17 @@ async def _over_http(server: McpServerSettings) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def _over_stdio(server: McpServerSettings, complaints: StderrTail) -> AsyncIterator[Any]:
+async def _over_stdio(server: McpServerSettings, stderr_tail: StderrTail) -> AsyncIterator[Any]:
     parameters = StdioServerParameters(
         command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd or None
     )
-    with _stderr_pipe(complaints) as errlog:
+    with _stderr_pipe(stderr_tail) as errlog:
         async with stdio_client(parameters, errlog=cast(Any, errlog)) as streams:
             yield streams
 
 
 @contextmanager
-def _stderr_pipe(complaints: StderrTail) -> Iterator[IO[bytes]]:
+def _stderr_pipe(stderr_tail: StderrTail) -> Iterator[IO[bytes]]:
     """A pipe for a child's standard error: it is read, so that the child never has to wait for it."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -79,7 +79,7 @@ def _stderr_pipe(complaints: StderrTail) -> Iterator[IO[bytes]]:
     def hear() -> None:
         with suppress(BlockingIOError):
             data = os.read(reading, 65_536)
-            complaints.add(data)
+            stderr_tail.add(data)
             if not data:
                 loop.remove_reader(reading)
 
@@ -96,9 +96,9 @@ def _stderr_pipe(complaints: StderrTail) -> Iterator[IO[bytes]]:
 class EndNotifyingStream:
     """A stream that tells when it is at its end: that is how a server that died is missed at once."""
 
-    def __init__(self, inner: ReadStream[Message], ended: Callable[[], None]) -> None:
+    def __init__(self, inner: ReadStream[Message], on_end: Callable[[], None]) -> None:
         self._inner = inner
-        self._ended = ended
+        self._on_end = on_end
 
     @property
     def last_context(self) -> object:
@@ -117,7 +117,7 @@ class EndNotifyingStream:
         try:
             return await self._inner.__anext__()
         except StopAsyncIteration:
-            self._ended()
+            self._on_end()
             raise
 
     async def __aenter__(self) -> EndNotifyingStream:

@@ -39,10 +39,10 @@ SPEC = ToolSpec(
 )
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
+def reads(context: ToolContext) -> Sequence[Tool]:
     return (Tool(SPEC, ABOUT, _refuse_to_run),)
 
 
-async def _refuse_to_run(use: ToolInvocation) -> object:
+async def _refuse_to_run(invocation: ToolInvocation) -> object:
     """Nobody can run a question: whoever gets here has let a call through that waits for a person."""
     raise ToolFailed("A question is answered by a person, and nobody has answered it.")

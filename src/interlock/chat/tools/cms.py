@@ -55,9 +55,9 @@ class CmsImage(TypedDict):
     alt: str
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
+def reads(context: ToolContext) -> Sequence[Tool]:
     one = object_schema("slug", slug=SLUG)
-    add = partial(read_tool, kit.records)
+    add = partial(read_tool, context.records)
     return (
         add(POSTS, "Lists the posts, those of one status or all.", _list_posts, object_schema(status=STATUS)),
         add("cms_read_post", "Reads one post.", _read_post, one),
@@ -67,8 +67,8 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
     )
 
 
-def writes(kit: ToolContext) -> Sequence[Tool]:
-    return (*_post_tools(partial(write_tool, kit.records)), *_page_tools(partial(write_tool, kit.records)))
+def writes(context: ToolContext) -> Sequence[Tool]:
+    return (*_post_tools(partial(write_tool, context.records)), *_page_tools(partial(write_tool, context.records)))
 
 
 def _post_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
@@ -173,55 +173,55 @@ async def _list_images(records: ToolItemStore, _: Args) -> object:
 # What is changed
 
 
-def _publish(shelf: ToolItemTransaction, args: Args) -> object:
-    return _set_status(shelf, args, "published")
+def _publish(transaction: ToolItemTransaction, args: Args) -> object:
+    return _set_status(transaction, args, "published")
 
 
-def _archive(shelf: ToolItemTransaction, args: Args) -> object:
-    return _set_status(shelf, args, "archived")
+def _archive(transaction: ToolItemTransaction, args: Args) -> object:
+    return _set_status(transaction, args, "archived")
 
 
-def _set_status(shelf: ToolItemTransaction, args: Args, status: str) -> object:
-    record = find_in_transaction(shelf, POST, text_argument(args, "slug"), POSTS)
-    shelf.put(POST, record.id, {**record.body, "status": status})
+def _set_status(transaction: ToolItemTransaction, args: Args, status: str) -> object:
+    record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
+    transaction.put(POST, record.id, {**record.body, "status": status})
     return {"slug": record.id, "title": record.body["title"], "status": status, "before": record.body["status"]}
 
 
-def _delete_post(shelf: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(shelf, POST, text_argument(args, "slug"), POSTS)
-    shelf.delete(POST, record.id)
+def _delete_post(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
+    transaction.delete(POST, record.id)
     return {**_post_line(record), "status": "deleted"}
 
 
-def _delete_image(shelf: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(shelf, IMAGE, text_argument(args, "id"), IMAGES)
-    shelf.delete(IMAGE, record.id)
+def _delete_image(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
+    transaction.delete(IMAGE, record.id)
     return {"id": record.id, "name": record.body["name"], "status": "deleted"}
 
 
-def _delete_page(shelf: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(shelf, PAGE, text_argument(args, "slug"), PAGES)
-    shelf.delete(PAGE, record.id)
+def _delete_page(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
+    transaction.delete(PAGE, record.id)
     return {**_page_line(record), "status": "deleted"}
 
 
-def _delete_pages(shelf: ToolItemTransaction, args: Args) -> object:
-    return {"deleted": [_delete_page(shelf, {"slug": slug}) for slug in text_arguments(args, "slugs")]}
+def _delete_pages(transaction: ToolItemTransaction, args: Args) -> object:
+    return {"deleted": [_delete_page(transaction, {"slug": slug}) for slug in text_arguments(args, "slugs")]}
 
 
-def _delete_section(shelf: ToolItemTransaction, args: Args) -> object:
-    return _remove_sections(shelf, args, [text_argument(args, "section")])
+def _delete_section(transaction: ToolItemTransaction, args: Args) -> object:
+    return _remove_sections(transaction, args, [text_argument(args, "section")])
 
 
-def _delete_sections(shelf: ToolItemTransaction, args: Args) -> object:
-    return _remove_sections(shelf, args, text_arguments(args, "sections"))
+def _delete_sections(transaction: ToolItemTransaction, args: Args) -> object:
+    return _remove_sections(transaction, args, text_arguments(args, "sections"))
 
 
-def _remove_sections(shelf: ToolItemTransaction, args: Args, ids: Sequence[str]) -> object:
-    record = find_in_transaction(shelf, PAGE, text_argument(args, "page"), PAGES)
+def _remove_sections(transaction: ToolItemTransaction, args: Args, ids: Sequence[str]) -> object:
+    record = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
     gone = _sections(record, ids)
     left = [section for section in cast(CmsPage, record.body)["sections"] if section["id"] not in ids]
-    shelf.put(PAGE, record.id, {**record.body, "sections": left})
+    transaction.put(PAGE, record.id, {**record.body, "sections": left})
     deleted = [{"id": section["id"], "heading": section["heading"]} for section in gone]
     return {"page": record.id, "title": record.body["title"], "deleted": deleted, "sections": len(left)}
 

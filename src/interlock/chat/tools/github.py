@@ -50,8 +50,8 @@ HOW_MANY = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DE
 STATE = {"type": "string", "enum": ["open", "closed", "all"], "default": "open"}
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
-    github = make_github_access(kit.settings, kit.transport)
+def reads(context: ToolContext) -> Sequence[Tool]:
+    github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()
     return (
@@ -60,7 +60,7 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
             "Lists the issues of a GitHub repository, the newest first.",
             object_schema("repo", repo=REPO, state=STATE, limit=HOW_MANY),
             "List issues of {repo}",
-            lambda use: _list_issues(github, use.args),
+            lambda invocation: _list_issues(github, invocation.args),
         ),
         _read_tool(
             "github_search_issues",
@@ -68,23 +68,23 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
             "`repo:owner/name is:open login`.",
             object_schema("query", query={**TEXT, "maxLength": 256}, limit=HOW_MANY),
             "Search GitHub for {query}",
-            lambda use: _search(github, use.args),
+            lambda invocation: _search(github, invocation.args),
         ),
         _read_tool(
             "github_read_issue",
             "Reads an issue or a pull request of a GitHub repository, with its newest comments.",
             object_schema("repo number", repo=REPO, number=NUMBER),
             "Read {repo}#{number}",
-            lambda use: _read_issue(github, use.args),
+            lambda invocation: _read_issue(github, invocation.args),
         ),
     )
 
 
-def writes(kit: ToolContext) -> Sequence[Tool]:
-    github = make_github_access(kit.settings, kit.transport)
+def writes(context: ToolContext) -> Sequence[Tool]:
+    github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()
-    desk = _GitHubWriter(github, kit.records)
+    writer = _GitHubWriter(github, context.records)
     return (
         Tool(
             ToolSpec(
@@ -95,7 +95,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
                 idempotent=True,
             ),
             "Creates an issue in a GitHub repository.",
-            desk.create_issue,
+            writer.create_issue,
         ),
         Tool(
             ToolSpec(
@@ -106,7 +106,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
                 idempotent=True,
             ),
             "Opens a pull request in a GitHub repository, from the branch `head` into the branch `base`.",
-            desk.open_pull_request,
+            writer.open_pull_request,
         ),
         Tool(
             ToolSpec(
@@ -118,7 +118,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
                 idempotent=True,  # who is asked already is not asked again
             ),
             "Asks people, by their login, to review a pull request.",
-            desk.request_review,
+            writer.request_review,
         ),
         Tool(
             ToolSpec(
@@ -130,7 +130,7 @@ def writes(kit: ToolContext) -> Sequence[Tool]:
                 idempotent=True,
             ),
             "Comments on an issue or a pull request of a GitHub repository.",
-            desk.comment,
+            writer.comment,
         ),
     )
 
@@ -155,8 +155,8 @@ async def _list_issues(github: GitHubAccess, args: Args) -> object:
     limit = _limit(args)
     path = f"/repos/{_repo(args)}/issues"
     found: list[Json] = []
-    async with github.talk() as talk:
-        async for item in talk.pages(path, state=str(args.get("state", "open")), sort="created", direction="desc"):
+    async with github.open_client() as client:
+        async for item in client.pages(path, state=str(args.get("state", "open")), sort="created", direction="desc"):
             if "pull_request" not in item:
                 found.append(_issue_json(item))
             if len(found) == limit:
@@ -166,18 +166,18 @@ async def _list_issues(github: GitHubAccess, args: Args) -> object:
 
 async def _search(github: GitHubAccess, args: Args) -> object:
     query = str(args["query"])
-    asked = query if _KIND.search(query) else f"{query} is:issue"  # GitHub wants one or the other
-    async with github.talk() as talk:
-        found = await talk.get("/search/issues", q=asked, per_page=_limit(args))
+    search_query = query if _KIND.search(query) else f"{query} is:issue"  # GitHub wants one or the other
+    async with github.open_client() as client:
+        found = await client.get("/search/issues", q=search_query, per_page=_limit(args))
     issues = [{"repo": _repo_name(item), **_issue_json(item)} for item in found["items"]]
-    return {"query": asked, "total": found["total_count"], "issues": issues}
+    return {"query": search_query, "total": found["total_count"], "issues": issues}
 
 
 async def _read_issue(github: GitHubAccess, args: Args) -> object:
     path = f"/repos/{_repo(args)}/issues/{_number(args)}"
-    async with github.talk() as talk:
-        issue = await talk.get(path)
-        comments = await _newest_comments(talk, path, int(issue["comments"]))
+    async with github.open_client() as client:
+        issue = await client.get(path)
+        comments = await _newest_comments(client, path, int(issue["comments"]))
     told = [{"author": _login(one), "at": one["created_at"], "body": _body_text(one)} for one in comments]
     return {
         "repo": args["repo"],
@@ -188,12 +188,12 @@ async def _read_issue(github: GitHubAccess, args: Args) -> object:
     }
 
 
-async def _newest_comments(talk: GitHubClient, path: str, count: int) -> list[Json]:
+async def _newest_comments(client: GitHubClient, path: str, count: int) -> list[Json]:
     """GitHub gives the oldest first, so the newest are on the last two pages."""
     last = -(-count // SHOWN_COMMENTS)
     found: list[Json] = []
     for page in range(max(1, last - 1), last + 1):
-        found += await talk.get(f"{path}/comments", per_page=SHOWN_COMMENTS, page=page)
+        found += await client.get(f"{path}/comments", per_page=SHOWN_COMMENTS, page=page)
     return found[-SHOWN_COMMENTS:]
 
 
@@ -204,50 +204,57 @@ class _GitHubWriter:
     github: GitHubAccess
     records: ToolItemStore
 
-    async def create_issue(self, use: ToolInvocation) -> object:
-        args, path = use.args, f"/repos/{_repo(use.args)}/issues"
-        body = {"title": args["title"], "body": _with_mark(args.get("body", ""), use.key)}
+    async def create_issue(self, invocation: ToolInvocation) -> object:
+        args, path = invocation.args, f"/repos/{_repo(invocation.args)}/issues"
+        body = {"title": args["title"], "body": _with_mark(args.get("body", ""), invocation.key)}
         body |= {name: args[name] for name in ("labels", "assignees") if args.get(name)}
-        since = await self._since(use.key)
-        async with self.github.talk() as talk:
+        since = await self._since(invocation.key)
+        async with self.github.open_client() as client:
             made = await _create_once(
-                lambda: talk.pages(path, state="all", sort="created", direction="desc", since=since),
-                lambda: talk.post(path, body),
-                use.key,
+                lambda: client.pages(path, state="all", sort="created", direction="desc", since=since),
+                lambda: client.post(path, body),
+                invocation.key,
             )
         return {"repo": args["repo"], **_issue_json(made)}
 
-    async def comment(self, use: ToolInvocation) -> object:
-        path = f"/repos/{_repo(use.args)}/issues/{_number(use.args)}/comments"
-        since = await self._since(use.key)
-        body = {"body": _with_mark(use.args["body"], use.key)}
-        async with self.github.talk() as talk:
-            made = await _create_once(lambda: talk.pages(path, since=since), lambda: talk.post(path, body), use.key)
-        return {"repo": use.args["repo"], "number": use.args["number"], "url": made["html_url"]}
+    async def comment(self, invocation: ToolInvocation) -> object:
+        path = f"/repos/{_repo(invocation.args)}/issues/{_number(invocation.args)}/comments"
+        since = await self._since(invocation.key)
+        body = {"body": _with_mark(invocation.args["body"], invocation.key)}
+        async with self.github.open_client() as client:
+            made = await _create_once(
+                lambda: client.pages(path, since=since), lambda: client.post(path, body), invocation.key
+            )
+        return {"repo": invocation.args["repo"], "number": invocation.args["number"], "url": made["html_url"]}
 
-    async def open_pull_request(self, use: ToolInvocation) -> object:
+    async def open_pull_request(self, invocation: ToolInvocation) -> object:
         """Those from the same branch into the same one are few, so all of them are looked at."""
-        args, repo = use.args, _repo(use.args)
+        args, repo = invocation.args, _repo(invocation.args)
         path, head, base = f"/repos/{repo}/pulls", str(args["head"]), str(args["base"])
         whose = head if ":" in head else f"{repo.partition('/')[0]}:{head}"
-        body = {"title": args["title"], "head": head, "base": base, "body": _with_mark(args.get("body", ""), use.key)}
-        async with self.github.talk() as talk:
+        body = {
+            "title": args["title"],
+            "head": head,
+            "base": base,
+            "body": _with_mark(args.get("body", ""), invocation.key),
+        }
+        async with self.github.open_client() as client:
             made = await _create_once(
-                lambda: talk.pages(path, state="all", head=whose, base=base, sort="created", direction="desc"),
-                lambda: talk.post(path, body),
-                use.key,
+                lambda: client.pages(path, state="all", head=whose, base=base, sort="created", direction="desc"),
+                lambda: client.post(path, body),
+                invocation.key,
             )
         return {"repo": args["repo"], **_pull_json(made)}
 
-    async def request_review(self, use: ToolInvocation) -> object:
-        path = f"/repos/{_repo(use.args)}/pulls/{_number(use.args)}/requested_reviewers"
-        async with self.github.talk() as talk:
-            made = await talk.post(path, {"reviewers": use.args["reviewers"]})
-        return {"repo": use.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
+    async def request_review(self, invocation: ToolInvocation) -> object:
+        path = f"/repos/{_repo(invocation.args)}/pulls/{_number(invocation.args)}/requested_reviewers"
+        async with self.github.open_client() as client:
+            made = await client.post(path, {"reviewers": invocation.args["reviewers"]})
+        return {"repo": invocation.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
 
     async def _since(self, key: str) -> str:
         """Shortly before the first try: whatever this call made has changed since."""
-        first = await self.records.change(key, lambda shelf: shelf.now)
+        first = await self.records.change(key, lambda transaction: transaction.now)
         return rfc3339(cast(int, first) - CLOCK_SKEW)[:19] + "Z"
 
 
@@ -284,15 +291,15 @@ def _idempotency_mark(key: str) -> str:
 
 
 async def _preview_issue(github: GitHubAccess, args: Args) -> str:
-    async with github.talk() as talk:
-        issue = await talk.get(f"/repos/{_repo(args)}/issues/{_number(args)}")
+    async with github.open_client() as client:
+        issue = await client.get(f"/repos/{_repo(args)}/issues/{_number(args)}")
     kind = "Pull request" if "pull_request" in issue else "Issue"
     return f"{kind} #{issue['number']} '{issue['title']}', {issue['state']}, by {_login(issue)}."
 
 
 async def _preview_pull(github: GitHubAccess, args: Args) -> str:
-    async with github.talk() as talk:
-        pull = await talk.get(f"/repos/{_repo(args)}/pulls/{_number(args)}")
+    async with github.open_client() as client:
+        pull = await client.get(f"/repos/{_repo(args)}/pulls/{_number(args)}")
     asked = ", ".join(_requested_reviewers(pull)) or "nobody"
     return (
         f"Pull request #{pull['number']} '{pull['title']}', {pull['state']}, by {_login(pull)}. Asked so far: {asked}."
@@ -386,7 +393,7 @@ class GitHubAccess:
     transport: httpx2.AsyncBaseTransport | None = field(repr=False)
 
     @asynccontextmanager
-    async def talk(self) -> AsyncIterator[GitHubClient]:
+    async def open_client(self) -> AsyncIterator[GitHubClient]:
         """For one use of a tool. Whatever goes wrong inside is a ToolFailed, in words for people and the model."""
         headers = {
             "accept": "application/vnd.github+json",
@@ -425,10 +432,10 @@ class GitHubClient:
         self._client = client
 
     async def get(self, path: str, **params: str | int) -> Any:
-        return await self._said("GET", path, params, None)
+        return await self._request("GET", path, params, None)
 
     async def post(self, path: str, body: Json) -> Any:
-        return await self._said("POST", path, {}, body)
+        return await self._request("POST", path, {}, body)
 
     async def pages(self, path: str, **params: str | int) -> AsyncIterator[Json]:
         """Every item, page after page. Raises ToolFailed where there is no end: a part could be taken for the whole."""
@@ -440,7 +447,7 @@ class GitHubClient:
                 return
         raise ToolFailed(f"{path} has more than {PAGE_SIZE * MOST_PAGES:,} new entries, too many to look through.")
 
-    async def _said(self, method: str, path: str, params: Params, body: Json | None) -> Any:
+    async def _request(self, method: str, path: str, params: Params, body: Json | None) -> Any:
         try:
             response = await self._client.request(method, path, params=params or None, json=body)
         except httpx2.ConnectError:
@@ -455,8 +462,8 @@ class GitHubClient:
 
 
 def _refusal(response: httpx2.Response, path: str) -> str:
-    told = _object(response)
-    message = str(told.get("message") or "")[:MAX_MESSAGE]
+    body = _object(response)
+    message = str(body.get("message") or "")[:MAX_MESSAGE]
     match response.status_code:
         case 401:
             return "GitHub does not take the token. An admin has to put a valid one into tools.github.token."
@@ -467,7 +474,7 @@ def _refusal(response: httpx2.Response, path: str) -> str:
         case 404:
             return f"{path} was not found, or the token may not see it. Check the repository and the number."
         case 422:
-            return f"GitHub refuses it: {_field_errors(told) or message or 'it gives no reason'}."
+            return f"GitHub refuses it: {_field_errors(body) or message or 'it gives no reason'}."
         case status if response.has_redirect_location or 300 <= status < 400:
             return MOVED
         case status:
@@ -493,9 +500,9 @@ def _retry_hint(response: httpx2.Response) -> str:
     )
 
 
-def _field_errors(told: Json) -> str:
+def _field_errors(body: Json) -> str:
     """What is wrong with which field: GitHub tells it in several ways."""
-    errors = told.get("errors")
+    errors = body.get("errors")
     return "; ".join(map(_field_error, errors[:10]))[:MAX_MESSAGE] if isinstance(errors, list) else ""
 
 

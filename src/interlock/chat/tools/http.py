@@ -81,11 +81,11 @@ HEADERS = {
 BODY = {"description": "A text is sent as it is; anything else as JSON."}
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
-    web = _make_fetcher(kit)
+def reads(context: ToolContext) -> Sequence[Tool]:
+    web = _make_fetcher(context)
 
-    async def get(use: ToolInvocation) -> object:
-        return await web.get(str(use.args["url"]), _headers(use.args))
+    async def get(invocation: ToolInvocation) -> object:
+        return await web.get(str(invocation.args["url"]), _headers(invocation.args))
 
     spec = ToolSpec(
         "http_get",
@@ -97,11 +97,11 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
     return (Tool(spec, "Reads a page or an interface on the public web by HTTP GET.", get),)
 
 
-def writes(kit: ToolContext) -> Sequence[Tool]:
-    web = _make_fetcher(kit)
+def writes(context: ToolContext) -> Sequence[Tool]:
+    web = _make_fetcher(context)
 
-    async def post(use: ToolInvocation) -> object:
-        return await web.post(str(use.args["url"]), _headers(use.args), use.args["body"])
+    async def post(invocation: ToolInvocation) -> object:
+        return await web.post(str(invocation.args["url"]), _headers(invocation.args), invocation.args["body"])
 
     def preview(args: Args) -> str:
         try:
@@ -132,15 +132,15 @@ class _HttpFetcher:
     transport: httpx2.AsyncBaseTransport | None
 
     async def get(self, url: str, headers: Headers) -> object:
-        return await self._bounded(self._followed(url, headers), ToolFailed, "")
+        return await self._with_timeout(self._follow_redirects(url, headers), ToolFailed, "")
 
     async def post(self, url: str, headers: Headers, body: object) -> object:
         content, kind = _content(body, headers)
-        sent = self._sent("POST", url, {"content-type": kind, **headers}, content)
-        answer, _ = await self._bounded(sent, EffectUnknown, UNCLEAR)
+        sent = self._send("POST", url, {"content-type": kind, **headers}, content)
+        answer, _ = await self._with_timeout(sent, EffectUnknown, UNCLEAR)
         return answer
 
-    async def _bounded(self, work: Awaitable[T], lost: type[ToolFailed], then: str) -> T:
+    async def _with_timeout(self, work: Awaitable[T], error_type: type[ToolFailed], hint: str) -> T:
         """All that can go wrong on the way, in words for the model; `lost` and `then` say what a lost answer means."""
         try:
             async with asyncio.timeout(self.seconds):
@@ -150,22 +150,24 @@ class _HttpFetcher:
         except httpx2.ConnectError as error:
             raise ToolFailed(f"The host cannot be reached: {_failure_reason(error)}. Nothing was sent.") from None
         except (TimeoutError, httpx2.TimeoutException):
-            raise lost(f"No whole answer within {self.seconds:g} seconds.{then}") from None
+            raise error_type(f"No whole answer within {self.seconds:g} seconds.{hint}") from None
         except httpx2.TransportError:
-            raise lost(f"The connection broke before the answer was whole.{then}") from None
+            raise error_type(f"The connection broke before the answer was whole.{hint}") from None
         except httpx2.InvalidURL:
             raise ToolFailed("This is not a URL. Write it like https://example.com/path.") from None
 
-    async def _followed(self, url: str, headers: Headers) -> object:
+    async def _follow_redirects(self, url: str, headers: Headers) -> object:
         for _ in range(1 + MAX_REDIRECTS):
-            answer, onward = await self._sent("GET", url, headers)
-            if onward is None:
+            answer, redirect_url = await self._send("GET", url, headers)
+            if redirect_url is None:
                 return answer
-            headers = _redirect_headers(headers, check_endpoint(url, self.egress), check_endpoint(onward, self.egress))
-            url = onward
+            headers = _redirect_headers(
+                headers, check_endpoint(url, self.egress), check_endpoint(redirect_url, self.egress)
+            )
+            url = redirect_url
         raise ToolFailed(f"The server redirects more than {MAX_REDIRECTS} times, at last to {url[:500]}")
 
-    async def _sent(
+    async def _send(
         self, method: str, url: str, headers: Headers, content: bytes = b""
     ) -> tuple[ResponseJson, str | None]:
         """The answer, and where a redirect leads."""
@@ -188,20 +190,20 @@ class _HttpFetcher:
         return httpx2.create_ssl_context()  # takes a while: it reads all authorities
 
 
-def _make_fetcher(kit: ToolContext) -> _HttpFetcher:
+def _make_fetcher(context: ToolContext) -> _HttpFetcher:
     """Raises Misconfigured: a wrong list must not become an open one."""
-    allow, private = kit.settings.get("allow", []), kit.settings.get("allow_private", False)
-    seconds = kit.settings.get("seconds", DEFAULT_TIMEOUT)
+    allow, private = context.settings.get("allow", []), context.settings.get("allow_private", False)
+    seconds = context.settings.get("seconds", DEFAULT_TIMEOUT)
     if not isinstance(allow, list | tuple) or not all(isinstance(host, str) and host for host in allow):
         raise Misconfigured('tools.http.allow is a list of hosts, such as ["api.example.com", "example.com:8443"].')
     if not isinstance(private, bool):
         raise Misconfigured("tools.http.allow_private is true or false.")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MAX_TIMEOUT:
         raise Misconfigured(f"tools.http.seconds is a number above 0, at most {MAX_TIMEOUT:g}.")
-    if "allow" in kit.settings and not allow:
+    if "allow" in context.settings and not allow:
         raise Misconfigured("tools.http.allow is empty. List the hosts, or leave it out to allow all public ones.")
     hosts = frozenset(host.lower().removesuffix(".") for host in allow)
-    return _HttpFetcher(EgressPolicy(hosts, private), float(seconds), kit.transport)
+    return _HttpFetcher(EgressPolicy(hosts, private), float(seconds), context.transport)
 
 
 def _headers(args: Args) -> Headers:
@@ -232,11 +234,13 @@ def _content(body: object, headers: Headers) -> tuple[bytes, str]:
             return json.dumps(body, ensure_ascii=False).encode(), headers.get("content-type", "application/json")
 
 
-def _redirect_headers(headers: Headers, here: Endpoint, there: Endpoint) -> Headers:
+def _redirect_headers(headers: Headers, source: Endpoint, target: Endpoint) -> Headers:
     """What goes along to the next address. Raises InvalidRequest where the way would become open to readers."""
-    if here.scheme == "https" and there.scheme == "http":
-        raise InvalidRequest(f"The server redirects from https:// to http://{there.host}, which is not followed.")
-    return headers if here == there else {name: value for name, value in headers.items() if name in CROSS_HOST_HEADERS}
+    if source.scheme == "https" and target.scheme == "http":
+        raise InvalidRequest(f"The server redirects from https:// to http://{target.host}, which is not followed.")
+    return (
+        headers if source == target else {name: value for name, value in headers.items() if name in CROSS_HOST_HEADERS}
+    )
 
 
 def _redirect_url(url: str, response: httpx2.Response) -> str | None:

@@ -48,13 +48,13 @@ class KeyResult(TypedDict):
     unit: str
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
+def reads(context: ToolContext) -> Sequence[Tool]:
     about = "Lists the objectives with their key results, those of one quarter or all."
-    return (read_tool(kit.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER)),)
+    return (read_tool(context.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER)),)
 
 
-def writes(kit: ToolContext) -> Sequence[Tool]:
-    add = partial(write_tool, kit.records)
+def writes(context: ToolContext) -> Sequence[Tool]:
+    add = partial(write_tool, context.records)
     objective = object_schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
     key_result = object_schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)
     new_objective = object_schema("id", id=ID, title=TITLE, description=DESCRIPTION, status=STATUS)
@@ -163,33 +163,33 @@ def _percent(result: KeyResult) -> int | None:
 # What is changed
 
 
-def _create_objective(shelf: ToolItemTransaction, args: Args) -> object:
-    objective = _new_objective(args, quarter_name(shelf.now))
-    record_id = _new_id(shelf, OBJECTIVE)
-    shelf.put(OBJECTIVE, record_id, objective)
+def _create_objective(transaction: ToolItemTransaction, args: Args) -> object:
+    objective = _new_objective(args, quarter_name(transaction.now))
+    record_id = _new_id(transaction, OBJECTIVE)
+    transaction.put(OBJECTIVE, record_id, objective)
     return {"id": record_id, **objective}
 
 
-def _update_objective(shelf: ToolItemTransaction, args: Args) -> object:
-    return _update(shelf, OBJECTIVE, args)
+def _update_objective(transaction: ToolItemTransaction, args: Args) -> object:
+    return _update(transaction, OBJECTIVE, args)
 
 
-def _create_key_result(shelf: ToolItemTransaction, args: Args) -> object:
-    find_in_transaction(shelf, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
+def _create_key_result(transaction: ToolItemTransaction, args: Args) -> object:
+    find_in_transaction(transaction, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
     result = _new_key_result(args)
-    record_id = _new_id(shelf, KEY_RESULT)
-    shelf.put(KEY_RESULT, record_id, result)
+    record_id = _new_id(transaction, KEY_RESULT)
+    transaction.put(KEY_RESULT, record_id, result)
     return {"id": record_id, **result}
 
 
-def _update_key_result(shelf: ToolItemTransaction, args: Args) -> object:
-    return _update(shelf, KEY_RESULT, args)
+def _update_key_result(transaction: ToolItemTransaction, args: Args) -> object:
+    return _update(transaction, KEY_RESULT, args)
 
 
-def _update(shelf: ToolItemTransaction, kind: str, args: Args) -> object:
-    record = find_in_transaction(shelf, kind, text_argument(args, "id"), LIST_TOOL)
+def _update(transaction: ToolItemTransaction, kind: str, args: Args) -> object:
+    record = find_in_transaction(transaction, kind, text_argument(args, "id"), LIST_TOOL)
     new = _updated_body(record, args)
-    shelf.put(kind, record.id, new)
+    transaction.put(kind, record.id, new)
     return {"id": record.id, **new, "updated": [name for name in new if new[name] != record.body[name]]}
 
 
@@ -212,13 +212,13 @@ def _new_key_result(args: Args) -> KeyResult:
     }
 
 
-def _new_id(shelf: ToolItemTransaction, kind: str) -> str:
+def _new_id(transaction: ToolItemTransaction, kind: str) -> str:
     """O-1, O-2, …: short enough for people to say, and never given twice."""
-    last = shelf.get(COUNT, kind)
+    last = transaction.get(COUNT, kind)
     number = cast(int, last.body["last"]) + 1 if last else 1
-    while shelf.get(kind, f"{PREFIXES[kind]}-{number}") is not None:
+    while transaction.get(kind, f"{PREFIXES[kind]}-{number}") is not None:
         number += 1
-    shelf.put(COUNT, kind, {"last": number})
+    transaction.put(COUNT, kind, {"last": number})
     return f"{PREFIXES[kind]}-{number}"
 
 

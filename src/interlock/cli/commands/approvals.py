@@ -80,7 +80,7 @@ Until = Annotated[str, typer.Option(metavar="TIME", help="Made before then.")]
 
 @command(app, open_database, "list")
 async def list_approvals(
-    desk: CommandContext,
+    context: CommandContext,
     *,
     status: Status = None,
     search: Search = "",
@@ -98,13 +98,13 @@ async def list_approvals(
     """What waits for a decision, the most urgent first; or whatever is searched for, the newest first."""
     given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
-    await sweep_if_writable(desk)
-    query = replace(given.query(wanted, desk.now()), tool=tool, agent=agent, thread_id=thread, run_id=run)
-    page = await _fill_page(desk, replace(query, cursor=cursor, limit=limit))
-    now = desk.now()
-    if desk.json:
+    await sweep_if_writable(context)
+    query = replace(given.query(wanted, context.now()), tool=tool, agent=agent, thread_id=thread, run_id=run)
+    page = await _fill_page(context, replace(query, cursor=cursor, limit=limit))
+    now = context.now()
+    if context.json:
         items = [approval_item_json(stored, now) for stored in page.items]
-        print_json({"items": items, "next": page.next, "behind": page.behind})
+        print_json({"items": items, "next": page.next, "behind": page.is_index_behind})
         return
     if page.items:
         show(approvals_table(page.items, now))
@@ -112,20 +112,20 @@ async def list_approvals(
         say(_nothing_found(query))
     if page.next:
         say(f"There is more: --cursor {page.next}", style="dim")
-    if page.behind:
+    if page.is_index_behind:
         say("Not everything can be searched yet; newer approvals may be missing. Try again in a moment.", style="dim")
 
 
-async def _fill_page(desk: CommandContext, query: ApprovalQuery) -> ApprovalPage:
+async def _fill_page(context: CommandContext, query: ApprovalQuery) -> ApprovalPage:
     """A page of a search may be short and yet have a next one; a person should not have to turn it."""
-    page = await desk.parts.inbox.list(desk.workspace, query)
-    items = _still_matching(page, query, desk.now())
+    page = await context.services.inbox.list(context.workspace, query)
+    items = _still_matching(page, query, context.now())
     for _ in range(MAX_PAGES):
         if page.next is None or len(items) >= query.limit:
             break
         rest = replace(query, cursor=page.next, limit=query.limit - len(items))
-        page = await desk.parts.inbox.list(desk.workspace, rest)
-        items += _still_matching(page, query, desk.now())
+        page = await context.services.inbox.list(context.workspace, rest)
+        items += _still_matching(page, query, context.now())
     return replace(page, items=items)
 
 
@@ -146,33 +146,33 @@ def approvals_table(items: Sequence[Stored], now: int) -> Table:
 
 @command(app, open_database, "show")
 async def show_approval(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     full: Annotated[bool, typer.Option("--full", help="Show long values whole.")] = False,
 ) -> None:
     """The card: what would run, with which arguments, who has to agree, and what happened so far."""
-    await sweep_if_writable(desk)
-    view = await find_approval_view(desk, approval_id)
-    if desk.json:
-        print_json(approval_json(view, desk.now()))
+    await sweep_if_writable(context)
+    view = await find_approval_view(context, approval_id)
+    if context.json:
+        print_json(approval_json(view, context.now()))
     else:
-        show(render_card(view, desk.now(), full=full))
+        show(render_card(view, context.now(), full=full))
 
 
 @command(app, open_database, "watch")
 async def watch_approvals(
-    desk: CommandContext,
+    context: CommandContext,
     user: User = "",
     once: Annotated[bool, typer.Option("--once", help="Print what waits now, and end.")] = False,
     mine: Annotated[bool, typer.Option("--mine", help="Only what waits for you, in the live list.")] = False,
 ) -> None:
     """Stay on it: a live list that can decide. Off a terminal, one line for each event until interrupted."""
     if once:
-        await list_approvals(desk)
+        await list_approvals(context)
         return
     from interlock.cli.tui.watch import watch
 
-    await watch(desk, user, mine=mine)
+    await watch(context, user, mine=mine)
 
 
 def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
@@ -266,7 +266,7 @@ AcknowledgeAll = Annotated[
 
 @command(app, open_database)
 async def approve(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     comment: Comment = "",
     acknowledge: Acknowledge = None,
@@ -275,21 +275,21 @@ async def approve(
     user: User = "",
 ) -> None:
     """Let the call run, with the arguments on the card."""
-    view = await find_approval_view(desk, approval_id)
+    view = await find_approval_view(context, approval_id)
     asks = is_interactive() and not yes
     if asks:
-        show(render_card(view, desk.now()), stderr=True)
+        show(render_card(view, context.now()), stderr=True)
     seen = prompts.acknowledged_ids(view.card.findings, acknowledge or (), all_of_them=acknowledge_all)
     if asks and view.status == "pending":
         seen = prompts.acknowledge_each(view.card.findings, seen)
         prompts.confirm("Approve this call?")
-    after = await _decide(desk, view, {"kind": "approve", "comment": comment, "acknowledged": seen}, user)
-    await print_decision(desk, view, after)
+    after = await _decide(context, view, {"kind": "approve", "comment": comment, "acknowledged": seen}, user)
+    await print_decision(context, view, after)
 
 
 @command(app, open_database)
 async def edit(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     args: Annotated[str, typer.Option(metavar="JSON", help="All arguments; @FILE reads a file, - standard input.")],
     comment: Comment = "",
@@ -301,24 +301,24 @@ async def edit(
     """Change the arguments; that is also your approval, unless the rule says otherwise."""
     from interlock.cli.policy_in_force import load_current
 
-    wanted = prompts.json_option("--args", args)
-    if not isinstance(wanted, Mapping):
+    new_args = prompts.json_option("--args", args)
+    if not isinstance(new_args, Mapping):
         raise InvalidRequest('--args: the arguments are an object, such as {"title": "Fix login"}.')
-    view = await find_approval_view(desk, approval_id)
-    prompts.show_changes(view, wanted)
-    findings = prompts.findings_in(view, wanted)
+    view = await find_approval_view(context, approval_id)
+    prompts.show_changes(view, new_args)
+    findings = prompts.findings_in(view, new_args)
     seen = prompts.acknowledged_ids(findings, acknowledge or (), all_of_them=acknowledge_all)
     if is_interactive() and not yes:
         seen = prompts.acknowledge_each(findings, seen)
         prompts.confirm("Let the call run with these arguments?")
-    await load_current(desk)  # an edit is judged by the policy of now
-    body = {"kind": "edit", "args": wanted, "comment": comment, "acknowledged": seen}
-    await print_decision(desk, view, await _decide(desk, view, body, user))
+    await load_current(context)  # an edit is judged by the policy of now
+    body = {"kind": "edit", "args": new_args, "comment": comment, "acknowledged": seen}
+    await print_decision(context, view, await _decide(context, view, body, user))
 
 
 @command(app, open_database)
 async def respond(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     message: Annotated[str, typer.Argument(metavar="[MESSAGE]", show_default=False, help="What to say.")] = "",
     answer: Annotated[str, typer.Option(metavar="JSON", help="Data instead of a text, checked by the question.")] = "",
@@ -328,37 +328,41 @@ async def respond(
     """Answer instead of letting the call run; a question can only be answered."""
     if bool(message) == bool(answer):
         raise InvalidRequest("Give a MESSAGE or --answer JSON, one of the two.")
-    view = await find_approval_view(desk, approval_id)
+    view = await find_approval_view(context, approval_id)
     data = prompts.json_option("--answer", answer) if answer else prompts.parse_answer(view, message)
     said = {"message": message} if data is None else {"answer": data}
-    await print_decision(desk, view, await _decide(desk, view, {"kind": "respond", "comment": comment, **said}, user))
+    await print_decision(
+        context, view, await _decide(context, view, {"kind": "respond", "comment": comment, **said}, user)
+    )
 
 
 @command(app, open_database)
 async def reject(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told.")] = "",
     comment: Comment = "",
     user: User = "",
 ) -> None:
     """Do not let the call run. It can be undone until the agent is told."""
-    view = await find_approval_view(desk, approval_id)
-    after = await _decide(desk, view, {"kind": "reject", "reason": reason, "comment": comment}, user)
-    await print_decision(desk, view, after)
+    view = await find_approval_view(context, approval_id)
+    after = await _decide(context, view, {"kind": "reject", "reason": reason, "comment": comment}, user)
+    await print_decision(context, view, after)
 
 
 @command(app, open_database)
-async def undo(desk: CommandContext, approval_id: ApprovalId, user: User = "") -> None:
+async def undo(context: CommandContext, approval_id: ApprovalId, user: User = "") -> None:
     """Take back a rejection that the agent has not heard of yet."""
-    view = await find_approval_view(desk, approval_id)
-    person = await desk.person(user)
-    await print_decision(desk, view, await desk.parts.inbox.undo(desk.workspace, view.stored.approval.id, person))
+    view = await find_approval_view(context, approval_id)
+    person = await context.resolve_reviewer(user)
+    await print_decision(
+        context, view, await context.services.inbox.undo(context.workspace, view.stored.approval.id, person)
+    )
 
 
 @command(app, open_database)
 async def delegate(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     to_user: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A person; may be given twice.")] = None,
     to_team: Annotated[list[str] | None, typer.Option(metavar="TEAM", help="A team; may be given twice.")] = None,
@@ -368,15 +372,15 @@ async def delegate(
     people = People(frozenset(to_user or ()), frozenset(to_team or ()))
     if people == People():
         raise InvalidRequest("Say to whom: --to-user NAME or --to-team TEAM.")
-    view = await find_approval_view(desk, approval_id)
-    person = await desk.person(user)
-    await desk.parts.inbox.delegate(desk.workspace, view.stored.approval.id, people, person)
-    await print_delegation(desk, view, people, person)
+    view = await find_approval_view(context, approval_id)
+    person = await context.resolve_reviewer(user)
+    await context.services.inbox.delegate(context.workspace, view.stored.approval.id, people, person)
+    await print_delegation(context, view, people, person)
 
 
 @command(app, open_database)
 async def resolve(
-    desk: CommandContext,
+    context: CommandContext,
     approval_id: ApprovalId,
     succeeded: Annotated[bool, typer.Option("--succeeded", help="You looked: it was done.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="You looked: it was not done.")] = False,
@@ -390,38 +394,42 @@ async def resolve(
     if failed and result:
         raise InvalidRequest("--result goes with --succeeded. Say what went wrong with --note.")
     given = prompts.json_option("--result", result) if result else None
-    view = await find_approval_view(desk, approval_id)
-    after = await desk.parts.inbox.resolve_unknown(
-        desk.workspace,
+    view = await find_approval_view(context, approval_id)
+    after = await context.services.inbox.resolve_unknown(
+        context.workspace,
         view.stored.approval.id,
-        await desk.person(user),
+        await context.resolve_reviewer(user),
         ok=succeeded,
         note=prompts.check_length("--note", note),
         result=given,
     )
-    await print_decision(desk, view, after)
+    await print_decision(context, view, after)
 
 
-async def _decide(desk: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
+async def _decide(context: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
     approval = view.stored.approval
     decision = read_decision({**body, "args_sha256": approval.args_sha256})
     try:
-        return await desk.parts.inbox.decide(desk.workspace, approval.id, decision, await desk.person(user))
+        return await context.services.inbox.decide(
+            context.workspace, approval.id, decision, await context.resolve_reviewer(user)
+        )
     except FindingsNotAcknowledged as error:
         error.message += " (--acknowledge ID, or --acknowledge-all)"
         raise
 
 
-async def print_decision(desk: CommandContext, before: ApprovalDetails, after: Approval) -> None:
-    if desk.json:
-        print_json(approval_json(await desk.parts.inbox.show(desk.workspace, after.id), desk.now()))
+async def print_decision(context: CommandContext, before: ApprovalDetails, after: Approval) -> None:
+    if context.json:
+        print_json(approval_json(await context.services.inbox.show(context.workspace, after.id), context.now()))
     else:
-        say(decision_text(before.stored.approval, after, desk.now()))
+        say(decision_text(before.stored.approval, after, context.now()))
 
 
-async def print_delegation(desk: CommandContext, view: ApprovalDetails, people: People, person: Reviewer) -> None:
-    if desk.json:
-        print_json(approval_json(await desk.parts.inbox.show(desk.workspace, view.stored.approval.id), desk.now()))
+async def print_delegation(context: CommandContext, view: ApprovalDetails, people: People, person: Reviewer) -> None:
+    if context.json:
+        print_json(
+            approval_json(await context.services.inbox.show(context.workspace, view.stored.approval.id), context.now())
+        )
     else:
         say(f"{people_text(people)} may now decide this in place of {visible(person.name)}.")
 

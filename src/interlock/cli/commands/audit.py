@@ -58,26 +58,26 @@ async def verify(
 ) -> None:
     """Check every entry of the ledger, and every approval against it. Invalid exits 1."""
     trusted = _check_trusted_key(key, signed=head is not None or bool(export))
-    seen = [] if head is None else [_read_head(head, trusted)]
+    known_heads = [] if head is None else [_read_head(head, trusted)]
     if export:
-        report, source = await _verify_export(options, export, seen, trusted), "export"
+        report, source = await _verify_export(options, export, known_heads, trusted), "export"
     else:
-        report, source = await _verify_database(options, seen, jobs), "database"
-    print_report(report, seen, trusted, source, json=options.json)
-    if report.faults:
+        report, source = await _verify_database(options, known_heads, jobs), "database"
+    print_report(report, known_heads, trusted, source, json=options.json)
+    if report.violations:
         raise typer.Exit(1)
 
 
-async def _verify_database(options: CommandOptions, seen: list[NamedHead], jobs: int) -> audit.AuditReport:
-    head = _expected_head(options.workspace, seen)
-    async with open_database(options) as desk:
-        with _progress("Reading the ledger", shown=not desk.json) as step:
-            parts = None if jobs == 1 else VerifyPool(desk.parts.store, desk.settings.storage.url, jobs)
-            return await audit.verify(desk.parts.store, desk.workspace, head, step, parts)
+async def _verify_database(options: CommandOptions, known_heads: list[NamedHead], jobs: int) -> audit.AuditReport:
+    head = _expected_head(options.workspace, known_heads)
+    async with open_database(options) as context:
+        with _progress("Reading the ledger", shown=not context.json) as step:
+            verify_pool = None if jobs == 1 else VerifyPool(context.services.store, context.settings.storage.url, jobs)
+            return await audit.verify(context.services.store, context.workspace, head, step, verify_pool)
 
 
 async def _verify_export(
-    options: CommandOptions, names: list[str], seen: list[NamedHead], trusted: str
+    options: CommandOptions, names: list[str], known_heads: list[NamedHead], trusted: str
 ) -> audit.AuditReport:
     """Needs no database; the workspace is the one that the exports are of."""
     from interlock.app.checkpoint_signing import distrust_reason
@@ -91,14 +91,14 @@ async def _verify_export(
             done += size
             step(done, max(total, done))
 
-        head = seen[0].signed.head if seen else None
+        head = known_heads[0].signed.head if known_heads else None
         report, heads = await ledger_file.verify_exports(
             _sources(names), head, lambda signed: distrust_reason(signed, trusted), read
         )
-    _expected_head(report.head.workspace, seen)
+    _expected_head(report.head.workspace, known_heads)
     if options.workspace not in ("default", report.head.workspace):
         raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
-    seen += [NamedHead(name, signed) for name, signed in heads]
+    known_heads += [NamedHead(name, signed) for name, signed in heads]
     return report
 
 
@@ -116,15 +116,15 @@ def _sources(names: list[str]) -> Iterator[ledger_file.ExportFile]:
 
 
 @command(app, open_database, "head")
-async def print_head(desk: CommandContext) -> None:
+async def print_head(context: CommandContext) -> None:
     """Print the newest entry's number and link. Keep it elsewhere: `verify --head` then shows a cut tail."""
-    signer = _signer(desk)
-    print_json(sign(await desk.parts.store.head(desk.workspace), signer, desk.now()).to_json())
+    signer = _signer(context)
+    print_json(sign(await context.services.store.head(context.workspace), signer, context.now()).to_json())
 
 
 @command(app, open_database)
 async def export(
-    desk: CommandContext,
+    context: CommandContext,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Where to write it.")
     ] = None,
@@ -133,21 +133,21 @@ async def export(
     ] = 0,
 ) -> None:
     """Write the ledger as text, with the very bytes that were hashed, for `verify --export`."""
-    signer, ends = _signer(desk), []  # type: HeadSigner | None, list[SignedHead]
+    signer, ends = _signer(context), []  # type: HeadSigner | None, list[SignedHead]
 
     def end(head: Head) -> SignedHead:
-        ends.append(sign(head, signer, desk.now()))
+        ends.append(sign(head, signer, context.now()))
         return ends[-1]
 
     with _progress("Writing the ledger", shown=True) as step:
-        blocks = ledger_file.export(desk.parts.store, desk.workspace, since, end, step)
+        blocks = ledger_file.export(context.services.store, context.workspace, since, end, step)
         if out is None:
             await _write_stdout(blocks)
             return
         with _atomic_file(out) as file:
             async for block in blocks:
                 file.write(block)
-    _print_export(desk, out, since, ends[-1])
+    _print_export(context, out, since, ends[-1])
 
 
 @command(app, without_database)
@@ -196,8 +196,8 @@ def _read_head(path: Path, trusted: str) -> NamedHead:
     return NamedHead(str(path), signed)
 
 
-def _expected_head(workspace: str, seen: list[NamedHead]) -> Head | None:
-    for name, signed in seen:
+def _expected_head(workspace: str, known_heads: list[NamedHead]) -> Head | None:
+    for name, signed in known_heads:
         if signed.head.workspace != workspace:
             other = signed.head.workspace
             raise Misconfigured(f"{name} is the head of the workspace {other!r}. Say --workspace {other}.")
@@ -205,8 +205,8 @@ def _expected_head(workspace: str, seen: list[NamedHead]) -> Head | None:
     return None
 
 
-def _signer(desk: CommandContext) -> HeadSigner | None:
-    path = desk.settings.audit.signing_key
+def _signer(context: CommandContext) -> HeadSigner | None:
+    path = context.settings.audit.signing_key
     if path is None:
         return None
     from interlock.app.checkpoint_signing import load_signer
@@ -249,8 +249,8 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _print_export(desk: CommandContext, out: Path, since: int, end: SignedHead) -> None:
-    if desk.json:
+def _print_export(context: CommandContext, out: Path, since: int, end: SignedHead) -> None:
+    if context.json:
         print_json({"file": str(out), "since": since, "head": end.to_json()})
         return
     signed = f", signed by the key {key_fingerprint(end.key)}" if end.key else ", not signed"
@@ -267,63 +267,68 @@ class NamedHead(NamedTuple):
     signed: SignedHead
 
 
-def print_report(report: AuditReport, seen: Sequence[NamedHead], trusted: str, source: str, *, json: bool) -> None:
-    signatures = [each for each in seen if each.signed.key]
+def print_report(
+    report: AuditReport, known_heads: Sequence[NamedHead], trusted: str, source: str, *, json: bool
+) -> None:
+    signatures = [each for each in known_heads if each.signed.key]
     if json:
         print_json({**report.to_json(), "signatures": [_signature_json(each, trusted) for each in signatures]})
         return
     entries = pluralize(report.entries, "entry", "entries")
     entries += f" after entry {report.since}" if report.since else ""
-    if report.faults:
+    if report.violations:
         _print_faults(report, entries, source)
     else:
         say(f"valid: {entries}, head {report.head.link}")
     if report.erasures:
         say("erased: " + "; ".join(map(_erased_text, report.erasures)))
-    if report.strangers:
-        count = pluralize(report.strangers, "entry is", "entries are")
+    if report.unknown_entries:
+        count = pluralize(report.unknown_entries, "entry is", "entries are")
         say(f"not checked: {count} about approvals that began earlier. Give the earlier export too, before this one.")
-    for each in signatures if not report.faults else ():
+    for each in signatures if not report.violations else ():
         _print_signature(each, trusted)
 
 
 def _print_faults(report: AuditReport, entries: str, source: str) -> None:
-    for fault in report.faults[:MAX_SHOWN]:
-        say(f"entry {fault.seq}: {visible(fault.message)}" if fault.seq else visible(fault.message), style="red")
-    if len(report.faults) > MAX_SHOWN:
-        say(f"… and {len(report.faults) - MAX_SHOWN:,} more; --json shows all")
-    faults = pluralize(len(report.faults), "fault", "faults")
+    for violation in report.violations[:MAX_SHOWN]:
+        say(
+            f"entry {violation.seq}: {visible(violation.message)}" if violation.seq else visible(violation.message),
+            style="red",
+        )
+    if len(report.violations) > MAX_SHOWN:
+        say(f"… and {len(report.violations) - MAX_SHOWN:,} more; --json shows all")
+    faults = pluralize(len(report.violations), "fault", "faults")
     say(f"INVALID: {faults} in {entries}. Keep a copy of the {source} as it is.")
 
 
-def _erased_text(taken: ErasureTotal) -> str:
+def _erased_text(total: ErasureTotal) -> str:
     """`312 entries by retention since …`, `4 entries of one thread by ann on …`."""
-    entries = pluralize(taken.entries, "entry", "entries")
-    if taken.scope == "retention":
-        return f"{entries} by retention since {local_time(taken.since)}"
-    who = f"by {visible(taken.actor)}"
-    if taken.times == 1:
-        return f"{entries} of one {taken.scope} {who} on {local_time(taken.until)}"
-    return f"{entries} of {_plural(taken.scope)} {who}, the last on {local_time(taken.until)}"
+    entries = pluralize(total.entries, "entry", "entries")
+    if total.scope == "retention":
+        return f"{entries} by retention since {local_time(total.since)}"
+    who = f"by {visible(total.actor)}"
+    if total.times == 1:
+        return f"{entries} of one {total.scope} {who} on {local_time(total.until)}"
+    return f"{entries} of {_plural(total.scope)} {who}, the last on {local_time(total.until)}"
 
 
 def _plural(scope: str) -> str:
     return "people" if scope == "person" else f"{scope}s"
 
 
-def _print_signature(seen: NamedHead, trusted: str) -> None:
-    name, mark = visible(seen.name), key_fingerprint(seen.signed.key)
+def _print_signature(named_head: NamedHead, trusted: str) -> None:
+    name, mark = visible(named_head.name), key_fingerprint(named_head.signed.key)
     if trusted:
-        say(f"signed: {name}, at {local_time(seen.signed.signed_at)}, by the key that you trust ({mark})")
+        say(f"signed: {name}, at {local_time(named_head.signed.signed_at)}, by the key that you trust ({mark})")
     else:
         say(f"signed: {name} was not altered since the key {mark} signed it. Whose key that is, this does not show:")
         say("        compare the fingerprint with the one that you were given, or name the key with --key.")
 
 
-def _signature_json(seen: NamedHead, trusted: str) -> dict[str, object]:
-    signed = seen.signed
+def _signature_json(named_head: NamedHead, trusted: str) -> dict[str, object]:
+    signed = named_head.signed
     return {
-        "of": seen.name,
+        "of": named_head.name,
         "signed_at": signed.signed_at,
         "key": signed.key,
         "fingerprint": key_fingerprint(signed.key),
@@ -382,23 +387,23 @@ class VerifyProcess:
 
     def __init__(self, part: VerifyRange) -> None:
         context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe(duplex=False)
+        self._receiver, sender = context.Pipe(duplex=False)
         self._done = context.Value("q", 0, lock=False)
-        self._process = context.Process(target=_run_process, args=(part, there, self._done), daemon=True)
+        self._process = context.Process(target=_run_process, args=(part, sender, self._done), daemon=True)
         self._process.start()
-        there.close()
+        sender.close()
 
     @property
     def done(self) -> int:
         return int(self._done.value)
 
     def ready(self, timeout: float) -> bool:
-        return self._here.poll(timeout)
+        return self._receiver.poll(timeout)
 
     def result(self) -> Verifier | None:
         """None if the process came to grief: then the ledger is read without it."""
         try:
-            verifier: Verifier | None = self._here.recv()
+            verifier: Verifier | None = self._receiver.recv()
         except EOFError:
             return None
         return verifier
@@ -406,17 +411,17 @@ class VerifyProcess:
     def stop(self) -> None:
         self._process.terminate()
         self._process.join()
-        self._here.close()
+        self._receiver.close()
 
 
-def _run_process(part: VerifyRange, there: Connection, done: Any) -> None:
+def _run_process(part: VerifyRange, sender: Connection, done: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who waits for this process ends it
     try:
         verifier = asyncio.run(_verify_range(part, done))
     except (Error, OSError):
         verifier = None
     with suppress(OSError):  # nobody waits any more
-        there.send(verifier)
+        sender.send(verifier)
 
 
 async def _verify_range(part: VerifyRange, done: Any) -> Verifier | None:

@@ -20,11 +20,11 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A
 
 
 @command(app, open_notifications, "list")
-async def list_channels(at: tuple[CommandContext, NotificationService]) -> None:
+async def list_channels(opened: tuple[CommandContext, NotificationService]) -> None:
     """The ways to people that are configured, and how each stands."""
-    desk, reach = at
-    found = await read_channel_states(reach)
-    if desk.json:
+    context, notifications = opened
+    found = await read_channel_states(notifications)
+    if context.json:
         print_json({"items": [channel_state_json(each, errors=True) for each in found], "next": None})
         return
     show(table(("NAME", "KIND", "FOR", "STATE", "DUE", "PARKED", "LAST"), map(_row, found), spare=("LAST", "KIND")))
@@ -37,33 +37,35 @@ async def list_channels(at: tuple[CommandContext, NotificationService]) -> None:
 
 @command(app, open_notifications, "test")
 async def send_test(
-    at: tuple[CommandContext, NotificationService],
+    opened: tuple[CommandContext, NotificationService],
     name: Name,
     user: Annotated[
         str, typer.Option(metavar="NAME", show_default="who is logged in", help="Whom a personal channel tells.")
     ] = "",
 ) -> None:
     """Send a message through a channel now, to see that it works. Needs no running server."""
-    desk, reach = at
-    person = (await desk.person(user)).name
-    reach.channel(name)
-    if reach.routes.means[name].personal:
-        await _check_member(desk, name, person)
-    message = await reach.test(desk.workspace, name, person)
-    if desk.json:
+    context, notifications = opened
+    person = (await context.resolve_reviewer(user)).name
+    notifications.channel(name)
+    if notifications.routes.capabilities[name].personal:
+        await _check_member(context, name, person)
+    message = await notifications.send_test(context.workspace, name, person)
+    if context.json:
         print_json({"channel": name, "person": message.to.person})
     else:
         say(f"Sent a test through {name}{f' to {visible(message.to.person)}' if message.to.person else ''}.")
 
 
 @command(app, open_notifications)
-async def on(at: tuple[CommandContext, NotificationService], name: Name) -> None:
+async def on(opened: tuple[CommandContext, NotificationService], name: Name) -> None:
     """Switch a channel on again that its other side had ended."""
-    desk, reach = at
-    reach.channel(name)
-    changed = await desk.parts.store.deliveries.switch_on(desk.workspace, name, (await desk.person("")).name)
-    if desk.json:
-        [state] = [each for each in await read_channel_states(reach) if each.name == name]
+    context, notifications = opened
+    notifications.channel(name)
+    changed = await context.services.store.deliveries.enable_channel(
+        context.workspace, name, (await context.resolve_reviewer("")).name
+    )
+    if context.json:
+        [state] = [each for each in await read_channel_states(notifications) if each.name == name]
         print_json(channel_state_json(state, errors=True))
     elif changed:
         say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")
@@ -71,8 +73,8 @@ async def on(at: tuple[CommandContext, NotificationService], name: Name) -> None
         say(f"{name} is on already; nothing changed.")
 
 
-async def _check_member(desk: CommandContext, channel: str, person: str) -> None:
-    members = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+async def _check_member(context: CommandContext, channel: str, person: str) -> None:
+    members = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     if person not in members:
         raise NotFound(
             f"{visible(person)} is nobody here, and {channel} tells people one by one. Name one: --user NAME"
@@ -83,6 +85,8 @@ def _row(state: ChannelState) -> tuple[str, ...]:
     led_here = [*state.priorities, *state.teams, *(("all else",) if state.is_default else ())]
     if state.name == DASHBOARD:
         return (state.name, state.kind, visible(", ".join(led_here)), "on", "", "", "")
-    stands = f"off since {local_time(state.off.off_at)}" if state.off else "in trouble" if state.due_since else "on"
+    stands = (
+        f"off since {local_time(state.off.disabled_at)}" if state.off else "in trouble" if state.due_since else "on"
+    )
     last = "never" if state.last_sent_at is None else local_time(state.last_sent_at)
     return (state.name, state.kind, visible(", ".join(led_here)), stands, str(state.due), str(state.parked), last)

@@ -33,14 +33,14 @@ class DeliveryStatus(StrEnum):
 
 @command(app, open_database, "list")
 async def list_deliveries(
-    desk: CommandContext,
+    context: CommandContext,
     status: Annotated[DeliveryStatus, typer.Option(help="Parked is what was given up.")] = DeliveryStatus.PARKED,
     channel: Annotated[str, typer.Option(metavar="NAME", help="Only through this channel.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="At most so many.")] = 50,
 ) -> None:
     """Messages to people by how they stand, the newest first; those that were given up, unless told otherwise."""
-    page = await desk.parts.store.deliveries.page(desk.workspace, status.value, channel, FROM_NEWEST, limit)
-    if desk.json:
+    page = await context.services.store.deliveries.page(context.workspace, status.value, channel, FROM_NEWEST, limit)
+    if context.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
         print_json({"items": [delivery_json(each, errors=True) for each in page.items], "next": following})
     elif page.items:
@@ -54,30 +54,32 @@ async def list_deliveries(
 
 @command(app, open_notifications)
 async def again(
-    at: tuple[CommandContext, NotificationService],
+    opened: tuple[CommandContext, NotificationService],
     delivery_id: Annotated[
         str, typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 or more.")
     ],
 ) -> None:
     """Try at once what waits or was given up. A running server or worker sends it."""
-    desk, reach = at
-    whole = await _find_delivery_id(desk, delivery_id)
-    delivery = await requeue_delivery(reach, whole, (await desk.person("")).name)
-    if desk.json:
+    context, notifications = opened
+    whole = await _find_delivery_id(context, delivery_id)
+    delivery = await requeue_delivery(notifications, whole, (await context.resolve_reviewer("")).name)
+    if context.json:
         print_json(delivery_json(delivery, errors=True))
     else:
-        say(f"It is sent again through {delivery.way.channel}, by the server or worker that runs.")
+        say(f"It is sent again through {delivery.target.channel}, by the server or worker that runs.")
 
 
-async def _find_delivery_id(desk: CommandContext, text: str) -> str:
+async def _find_delivery_id(context: CommandContext, text: str) -> str:
     """A part of an id is looked for among the newest of what can be sent again."""
     if len(text) < MIN_ID_LENGTH:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
-    deliveries = desk.parts.store.deliveries
+    deliveries = context.services.store.deliveries
     try:
-        return (await deliveries.get(desk.workspace, text)).id
+        return (await deliveries.get(context.workspace, text)).id
     except NotFound:
-        found = [each for status in ("parked", "due") for each in await deliveries.listed(desk.workspace, status)]
+        found = [
+            each for status in ("parked", "due") for each in await deliveries.list_deliveries(context.workspace, status)
+        ]
     ids = [each.id for each in found if each.id.startswith(text) or each.id.endswith(text)]
     if len(ids) != 1:
         trouble = "could be several" if ids else "is none that waits or was given up"
@@ -86,7 +88,12 @@ async def _find_delivery_id(desk: CommandContext, text: str) -> str:
 
 
 def _row(delivery: Delivery) -> tuple[str, ...]:
-    to = delivery.way.person or delivery.way.place
+    to = delivery.target.person or delivery.target.destination
     about = short_id(delivery.approval_id) if delivery.approval_id else ""
-    what = (delivery.reason, local_time(delivery.since), str(delivery.attempts), shorten(visible(delivery.error)))
-    return (short_id(delivery.id), delivery.way.channel, visible(to), visible(about), *what)
+    what = (
+        delivery.reason,
+        local_time(delivery.pending_since),
+        str(delivery.attempts),
+        shorten(visible(delivery.error)),
+    )
+    return (short_id(delivery.id), delivery.target.channel, visible(to), visible(about), *what)

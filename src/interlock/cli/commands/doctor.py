@@ -41,7 +41,7 @@ async def migrate_database(options: CommandOptions) -> None:
     try:
         done = await store.migrate()
         await store.open()
-        stated = await store.state()
+        stated = await store.backfill_statements()
         every = [name for name, _ in await store.migrations()]
     finally:
         await store.close()
@@ -99,63 +99,65 @@ async def _database(options: CommandOptions, settings: Settings) -> AsyncIterato
             yield CheckResult("warn", "database", f"{gone} is not there yet", make)
             for line in check_chat(settings, build_services(settings.storage.url).store, {}, options.workspace):
                 yield line
-            async for line in check_channels(settings.of(options.workspace), [], Policy()):
+            async for line in check_channels(settings.for_workspace(options.workspace), [], Policy()):
                 yield line
             async for line in check_other_workspaces(settings, options.workspace):
                 yield line
             return
-        async with open_database(options) as desk:
-            async for line in _workspace(desk):
+        async with open_database(options) as context:
+            async for line in _workspace(context):
                 yield line
     except (Misconfigured, StoreUnavailable) as error:
         yield CheckResult("fail", "database", error.message, "Nothing can be decided until this is mended.")
 
 
-async def _workspace(desk: CommandContext) -> AsyncIterator[CheckResult]:
-    store, settings = desk.parts.store, desk.settings
-    for line in [*await store.examine(), await _clock(desk)]:
+async def _workspace(context: CommandContext) -> AsyncIterator[CheckResult]:
+    store, settings = context.services.store, context.settings
+    for line in [*await store.check_health(), await _clock(context)]:
         yield line
-    async for line in _policy(desk):
+    async for line in _policy(context):
         yield line
-    yield await _ledger(desk)
-    yield await _rows(desk)
-    for line in await _freezes(desk):
+    yield await _ledger(context)
+    yield await _rows(context)
+    for line in await _freezes(context):
         yield line
-    stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
-    for line in check_chat(settings, store, stored, desk.workspace):
+    stored = {agent.name: agent for agent in await store.agents(context.workspace)}
+    for line in check_chat(settings, store, stored, context.workspace):
         yield line
-    async for line in _declared_only_tools(desk):
+    async for line in _declared_only_tools(context):
         yield line
-    async for line in check_channels(desk.own, await store.users(desk.workspace), await _current_policy(desk)):
+    async for line in check_channels(
+        context.workspace_settings, await store.users(context.workspace), await _current_policy(context)
+    ):
         yield line
-    known = [name for name, _ in await desk.parts.accounts.workspaces()]
-    async for line in check_other_workspaces(settings, desk.workspace, known):
+    known = [name for name, _ in await context.services.accounts.workspaces()]
+    async for line in check_other_workspaces(settings, context.workspace, known):
         yield line
 
 
-async def _freezes(desk: CommandContext) -> list[CheckResult]:
+async def _freezes(context: CommandContext) -> list[CheckResult]:
     todo = "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
-    on = [each for each in await desk.parts.store.open_freezes(desk.workspace) if each.is_on]
-    told = [
-        f"{each.what} has been frozen by {each.by} for {duration_text(desk.now() - each.at)}: {each.reason}"
-        for each in on
+    active_freezes = [each for each in await context.services.store.open_freezes(context.workspace) if each.is_on]
+    messages = [
+        f"{each.scope_text} has been frozen by {each.by} for {duration_text(context.now() - each.at)}: {each.reason}"
+        for each in active_freezes
     ]
-    return [CheckResult("warn", "frozen", what, todo) for what in told]
+    return [CheckResult("warn", "frozen", what, todo) for what in messages]
 
 
-async def _declared_only_tools(desk: CommandContext) -> AsyncIterator[CheckResult]:
+async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckResult]:
     """Tools of which nobody but their agent says what they do. Nothing, if the policy does not load: that was told."""
     try:
-        catalog = await make_catalog(desk)
+        catalog = await make_catalog(context)
     except Misconfigured:
         return
-    tools = await catalog.tools(desk.now())
-    for bound in await catalog.bounds():
+    tools = await catalog.tools(context.now())
+    for bound in await catalog.describe_limits():
         todo = (
             "Look at what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
         )
         yield CheckResult("warn", "pins", bound, todo)
-    believed = [visible(tool.name) for tool in tools if tool.on_word]
+    believed = [visible(tool.name) for tool in tools if tool.is_declaration_trusted]
     if believed:
         few = ", ".join(believed[:MAX_NAMED]) + (" and more" if len(believed) > MAX_NAMED else "")
         found = f"{declared_only_text(len(believed))}: {few}"
@@ -168,34 +170,40 @@ async def _declared_only_tools(desk: CommandContext) -> AsyncIterator[CheckResul
             yield CheckResult("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
 
 
-async def _clock(desk: CommandContext) -> CheckResult:
+async def _clock(context: CommandContext) -> CheckResult:
     """A clock that went back is the one fault that stops every approval."""
-    head, now = await desk.parts.store.head(desk.workspace), desk.now()
+    head, now = await context.services.store.head(context.workspace), context.now()
     if now >= head.at:
         return CheckResult("ok", "clock", local_time(now))
     behind = f"{local_time(now)}, {duration_text(head.at - now)} before the newest entry of the ledger"
     return CheckResult("fail", "clock", behind, "Set the clock right; until then nothing can be approved.")
 
 
-async def _policy(desk: CommandContext) -> AsyncIterator[CheckResult]:
-    users = await desk.parts.store.users(desk.workspace)
+async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
+    users = await context.services.store.users(context.workspace)
     try:
-        source = await current_source(desk)
-        loaded = load_source(source, desk.own, known_names(users, policy_load_options(desk.settings, desk.workspace)))
-        bare = load_source(source, desk.own)
+        source = await current_source(context)
+        loaded = load_source(
+            source,
+            context.workspace_settings,
+            known_names(users, policy_load_options(context.settings, context.workspace)),
+        )
+        bare = load_source(source, context.workspace_settings)
     except Error as error:
         yield CheckResult(
             "fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed."
         )
         return
     yield CheckResult("ok", "policy", f"{pluralize(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
-    for line in await _own_policy(desk):
+    for line in await _own_policy(context):
         yield line
     for warning in loaded.warnings:
         yield CheckResult("warn", "policy", warning, "See: interlock policy check FILE")
-    loose = unbound_keys_warning(loaded.policy, await desk.parts.accounts.keys(desk.workspace), desk.now())
-    if loose:
-        found, _, todo = loose.partition(". ")
+    keys_warning = unbound_keys_warning(
+        loaded.policy, await context.services.accounts.keys(context.workspace), context.now()
+    )
+    if keys_warning:
+        found, _, todo = keys_warning.partition(". ")
         yield CheckResult("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
@@ -203,22 +211,26 @@ async def _policy(desk: CommandContext) -> AsyncIterator[CheckResult]:
         yield CheckResult("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
 
 
-async def _own_policy(desk: CommandContext) -> list[CheckResult]:
+async def _own_policy(context: CommandContext) -> list[CheckResult]:
     """Where the configuration's policy is not what is in force: it was replaced, or waits for the next start."""
-    own, store = read_configured_policy(desk.settings), desk.parts.store
-    stale = own.stale(await store.policy(desk.workspace)) if own and desk.workspace == DEFAULT_WORKSPACE else None
-    if own is None or stale is None:
+    configured, store = read_configured_policy(context.settings), context.services.store
+    stale = (
+        configured.check_stale(await store.policy(context.workspace))
+        if configured and context.workspace == DEFAULT_WORKSPACE
+        else None
+    )
+    if configured is None or stale is None:
         return []
-    if own.always or not await store.knows_policy(desk.workspace, own.sha256):
+    if configured.is_always_applied or not await store.has_policy(context.workspace, configured.sha256):
         todo = "The next start of the server puts it in force."
-        return [CheckResult("warn", "policy", f"the policy of {own.origin} is not in force yet", todo)]
+        return [CheckResult("warn", "policy", f"the policy of {configured.origin} is not in force yet", todo)]
     return [CheckResult("warn", "policy", stale.message, f"To put it back: {stale.command}")]
 
 
-async def _current_policy(desk: CommandContext) -> Policy:
+async def _current_policy(context: CommandContext) -> Policy:
     """Nothing is said of one that does not load: that was told already."""
     try:
-        return load_source(await current_source(desk), desk.own).policy
+        return load_source(await current_source(context), context.workspace_settings).policy
     except Error:
         return Policy()
 
@@ -226,23 +238,23 @@ async def _current_policy(desk: CommandContext) -> Policy:
 def _teams(policy: Policy) -> set[str]:
     asks = [rule.ask for rule in policy.rules if rule.then == "ask"]
     deciding = [stage.approvers for ask in asks for stage in ask.stages if stage.approvers is not None]
-    climbed = [rung.to for ask in asks for rung in ask.ladder]
+    climbed = [step.to for ask in asks for step in ask.ladder]
     return {team for people in (*deciding, *climbed) for team in people.teams}
 
 
-async def _ledger(desk: CommandContext) -> CheckResult:
-    head = await desk.parts.store.head(desk.workspace)
+async def _ledger(context: CommandContext) -> CheckResult:
+    head = await context.services.store.head(context.workspace)
     found = f"{pluralize(head.seq, 'entry', 'entries')}, head {head.link[:16]}…" if head.seq else "empty"
     return CheckResult("ok", "ledger", found)
 
 
-async def _rows(desk: CommandContext) -> CheckResult:
+async def _rows(context: CommandContext) -> CheckResult:
     """A sample: the whole ledger may take minutes."""
-    faults = await quick_check(desk.parts.store, desk.workspace)
+    faults = await quick_check(context.services.store, context.workspace)
     compared = f"the newest {QUICK_CHECK_APPROVALS} approvals, all people, keys, policies and freezes"
     if not faults:
         return CheckResult("ok", "rows", f"{compared} are as the ledger says; this is a sample")
-    said = "; ".join(visible(fault.message) for fault in faults[:MOST_FAULTS])
+    said = "; ".join(visible(violation.message) for violation in faults[:MOST_FAULTS])
     more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
     todo = "Keep a copy of the database as it is, and see: interlock audit verify"
     return CheckResult("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)

@@ -39,63 +39,65 @@ class EraseOptions:
     user: str = ""
 
 
-async def erase(desk: CommandContext, wanted: EraseOptions) -> None:
-    if sum(map(bool, (wanted.approval, wanted.thread, wanted.person, wanted.retention))) != 1:
+async def erase(context: CommandContext, options: EraseOptions) -> None:
+    if sum(map(bool, (options.approval, options.thread, options.person, options.retention))) != 1:
         raise InvalidRequest(
             "Say what to erase: --approval ID, --thread ID, --person NAME or --retention, one of them."
         )
-    person = await desk.person(wanted.user)
-    if wanted.retention:
-        await _by_retention(desk, wanted, person)
+    person = await context.resolve_reviewer(options.user)
+    if options.retention:
+        await _by_retention(context, options, person)
         return
-    await sweep_if_writable(desk)  # what is over by the clock has ended
-    erasure = await _erasure(desk, wanted)
-    if is_interactive() and not (wanted.yes or wanted.dry_run):
-        await _ask(desk, erasure, person)
-    done = await _count_erased(desk, desk.parts.inbox.erase(desk.workspace, erasure, person, dry_run=wanted.dry_run))
-    _print_erased(desk, done, dry_run=wanted.dry_run)
-    if done.open and not wanted.dry_run:
+    await sweep_if_writable(context)  # what is over by the clock has ended
+    erasure = await _erasure(context, options)
+    if is_interactive() and not (options.yes or options.dry_run):
+        await _ask(context, erasure, person)
+    done = await _count_erased(
+        context, context.services.inbox.erase(context.workspace, erasure, person, dry_run=options.dry_run)
+    )
+    _print_erased(context, done, dry_run=options.dry_run)
+    if done.skipped and not options.dry_run:
         raise typer.Exit(1)
 
 
-async def _erasure(desk: CommandContext, wanted: EraseOptions) -> Erasure:
-    reason = prompts.check_length("--reason", wanted.reason)
-    if wanted.approval:
-        return Erasure("approval", await find_approval_id(desk, wanted.approval), reason)
-    return Erasure("thread", wanted.thread, reason) if wanted.thread else Erasure("person", wanted.person, reason)
+async def _erasure(context: CommandContext, options: EraseOptions) -> Erasure:
+    reason = prompts.check_length("--reason", options.reason)
+    if options.approval:
+        return Erasure("approval", await find_approval_id(context, options.approval), reason)
+    return Erasure("thread", options.thread, reason) if options.thread else Erasure("person", options.person, reason)
 
 
-async def _ask(desk: CommandContext, erasure: Erasure, person: Reviewer) -> None:
-    found = await _count_erased(desk, desk.parts.inbox.erase(desk.workspace, erasure, person, dry_run=True))
+async def _ask(context: CommandContext, erasure: Erasure, person: Reviewer) -> None:
+    found = await _count_erased(context, context.services.inbox.erase(context.workspace, erasure, person, dry_run=True))
     if found.approvals or found.entries or found.threads:
         show(Text(f"This erases {_amount_text(found)}, for good. A backup made before still has it."), stderr=True)
         prompts.confirm("Erase it?")
 
 
-async def _by_retention(desk: CommandContext, wanted: EraseOptions, person: Reviewer) -> None:
+async def _by_retention(context: CommandContext, options: EraseOptions, person: Reviewer) -> None:
     """For where no worker runs; a worker with the same settings does this by itself."""
-    retention = desk.settings.storage.retention
-    if wanted.dry_run:
+    retention = context.settings.storage.retention
+    if options.dry_run:
         raise InvalidRequest("--dry-run goes with --approval, --thread or --person.")
     if person.role != "admin":
         raise Forbidden(f"{person.name} may not erase anything. Ask an admin.")
     if retention is None:
         raise InvalidRequest("storage.retention is forever: nothing is erased by age. Set it, such as retention: 30d.")
-    if is_interactive() and not wanted.yes:
+    if is_interactive() and not options.yes:
         age = format_duration(retention)
         show(Text(f"This erases the content of all that ended more than {age} ago, in every workspace."), stderr=True)
         prompts.confirm("Erase it?")
-    _print_erased(desk, await _count_erased(desk, _erase_expired(desk, retention)), dry_run=False)
+    _print_erased(context, await _count_erased(context, _erase_expired(context, retention)), dry_run=False)
 
 
-async def _erase_expired(desk: CommandContext, retention: int) -> AsyncIterator[ErasureResult]:
-    while (erased := await desk.parts.store.forget(retention)) is not None:
+async def _erase_expired(context: CommandContext, retention: int) -> AsyncIterator[ErasureResult]:
+    while (erased := await context.services.store.apply_retention(retention)) is not None:
         yield erased
 
 
-async def _count_erased(desk: CommandContext, lots: AsyncIterator[ErasureResult]) -> ErasureResult:
+async def _count_erased(context: CommandContext, lots: AsyncIterator[ErasureResult]) -> ErasureResult:
     console, total = Console(stderr=True), ErasureResult()
-    with Progress(console=console, transient=True, disable=desk.json or not console.is_terminal) as progress:
+    with Progress(console=console, transient=True, disable=context.json or not console.is_terminal) as progress:
         task = progress.add_task("Erasing", total=None)
         async for erased in lots:
             total += erased
@@ -103,9 +105,9 @@ async def _count_erased(desk: CommandContext, lots: AsyncIterator[ErasureResult]
     return total
 
 
-def _print_erased(desk: CommandContext, done: ErasureResult, *, dry_run: bool) -> None:
-    if desk.json:
-        left = [{"id": approval_id, "status": status} for approval_id, status in done.open]
+def _print_erased(context: CommandContext, done: ErasureResult, *, dry_run: bool) -> None:
+    if context.json:
+        left = [{"id": approval_id, "status": status} for approval_id, status in done.skipped]
         amounts = {"approvals": done.approvals, "entries": done.entries, "threads": done.threads}
         print_json({**amounts, "open": left, "dry_run": dry_run})
         return
@@ -115,12 +117,12 @@ def _print_erased(desk: CommandContext, done: ErasureResult, *, dry_run: bool) -
         say(f"This would erase {_amount_text(done)}. Nothing was changed.")
     else:
         say(f"Erased {_amount_text(done)}.")
-    if done.open:
+    if done.skipped:
         say(f"Left, since they have not ended: {_remaining_text(done)}.")
-        for approval_id, status in done.open[:MAX_NAMED]:
+        for approval_id, status in done.skipped[:MAX_NAMED]:
             say(f"  {visible(short_id(approval_id))}  {status}")
-        if len(done.open) > MAX_NAMED:
-            say(f"  … and {len(done.open) - MAX_NAMED:,} more; --json shows all")
+        if len(done.skipped) > MAX_NAMED:
+            say(f"  … and {len(done.skipped) - MAX_NAMED:,} more; --json shows all")
         say("Run the same command again when they have ended.")
 
 
@@ -133,6 +135,6 @@ def _amount_text(erased: ErasureResult) -> str:
 
 
 def _remaining_text(erased: ErasureResult) -> str:
-    threads = sum(each.startswith(THREAD_ID_PREFIX) for each, _ in erased.open)
-    amounts = [(len(erased.open) - threads, "approval", "approvals"), (threads, "thread", "threads")]
+    threads = sum(each.startswith(THREAD_ID_PREFIX) for each, _ in erased.skipped)
+    amounts = [(len(erased.skipped) - threads, "approval", "approvals"), (threads, "thread", "threads")]
     return " and ".join(pluralize(number, one, many) for number, one, many in amounts if number)

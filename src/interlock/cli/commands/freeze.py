@@ -33,44 +33,46 @@ class FreezeOptions:
         return next(iter(given.items()), ("workspace", ""))
 
 
-async def freeze(desk: CommandContext, wanted: FreezeOptions) -> None:
-    scope, name = wanted.scope
-    if scope == "key" and name not in {key.id for key in await desk.parts.accounts.keys(desk.workspace)}:
+async def freeze(context: CommandContext, options: FreezeOptions) -> None:
+    scope, name = options.scope
+    if scope == "key" and name not in {key.id for key in await context.services.accounts.keys(context.workspace)}:
         raise NotFound(f"There is no key {name!r} here. Give the id of one: interlock keys list")
-    person = await desk.person(wanted.user)
-    made = await _freezes(desk).freeze(desk.workspace, scope, name, wanted.reason, person)
-    doubts = freeze_warnings(made, await desk.parts.store.tools(desk.workspace))
-    if desk.json:
+    person = await context.resolve_reviewer(options.user)
+    made = await _freezes(context).freeze(context.workspace, scope, name, options.reason, person)
+    doubts = freeze_warnings(made, await context.services.store.tools(context.workspace))
+    if context.json:
         print_json({**freeze_json(made), "warnings": doubts})
-    elif made.by != person.name or made.reason != wanted.reason:
-        say(f"{visible(made.what)} was frozen already by {visible(made.by)}: {visible(made.reason)}")
+    elif made.by != person.name or made.reason != options.reason:
+        say(f"{visible(made.scope_text)} was frozen already by {visible(made.by)}: {visible(made.reason)}")
     else:
-        say(f"Frozen: {visible(made.what)}. Nothing in it starts, and new calls are refused. What runs goes on.")
+        say(f"Frozen: {visible(made.scope_text)}. Nothing in it starts, and new calls are refused. What runs goes on.")
         say(f"Release it with: interlock unfreeze{_option(made)} --reason TEXT")
         for doubt in doubts:
             say(doubt, style="yellow")
 
 
-async def unfreeze(desk: CommandContext, wanted: FreezeOptions) -> None:
-    scope, name = wanted.scope
-    if not wanted.reason.strip():
+async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
+    scope, name = options.scope
+    if not options.reason.strip():
         raise InvalidRequest("--reason is empty. Say in a few words why it may go on.")
-    freezes, person = _freezes(desk), await desk.person(wanted.user)
-    on = await freezes.on(desk.workspace)
-    found = [each for each in on if (each.scope, fold(each.name)) == (scope, fold(name))]
+    freezes, person = _freezes(context), await context.resolve_reviewer(options.user)
+    active_freezes = await freezes.list_active(context.workspace)
+    found = [each for each in active_freezes if (each.scope, fold(each.name)) == (scope, fold(name))]
     if not found:
-        listed = "; ".join(f"{visible(each.what)}" for each in on) or "nothing"
-        raise NotFound(f"This is not frozen. What is frozen in the workspace {desk.workspace!r}: {listed}.")
-    released = [await freezes.release(desk.workspace, each.id, wanted.reason, person) for each in found]
-    if desk.json:
+        listed = "; ".join(f"{visible(each.scope_text)}" for each in active_freezes) or "nothing"
+        raise NotFound(f"This is not frozen. What is frozen in the workspace {context.workspace!r}: {listed}.")
+    released = [await freezes.release(context.workspace, each.id, options.reason, person) for each in found]
+    if context.json:
         print_json({"items": [freeze_json(each) for each in released]})
     else:
         for each in released:
-            say(f"Released: {visible(each.what)}. Deadlines of its calls moved by the time for which it was frozen.")
+            say(
+                f"Released: {visible(each.scope_text)}. Deadlines of its calls moved by the time for which it was frozen."
+            )
 
 
-def _freezes(desk: CommandContext) -> Freezes:
-    return Freezes(desk.parts.store.freezes, desk.parts.clock)
+def _freezes(context: CommandContext) -> Freezes:
+    return Freezes(context.services.store.freezes, context.services.clock)
 
 
 def _option(freeze: Freeze) -> str:

@@ -48,14 +48,14 @@ GrantId = Annotated[
 
 @command(app, open_database, "list")
 async def list_grants(
-    desk: CommandContext,
+    context: CommandContext,
     everything: Annotated[bool, typer.Option("--all", help="Also those that expired, are used up or revoked.")] = False,
 ) -> None:
     """What is let through without asking, and what is left of it; the newest first."""
-    inbox = desk.parts.inbox
-    grants = await (inbox.grants if everything else inbox.active_grants)(desk.workspace)
-    now = desk.now()
-    if desk.json:
+    inbox = context.services.inbox
+    grants = await (inbox.grants if everything else inbox.active_grants)(context.workspace)
+    now = context.now()
+    if context.json:
         print_json({"items": [grant_json(grant, now) for grant in grants], "next": None})
     elif grants:
         show(grants_table(grants, now, with_state=everything))
@@ -66,18 +66,18 @@ async def list_grants(
 
 
 @command(app, open_database, "show")
-async def show_grant(desk: CommandContext, grant_id: GrantId) -> None:
+async def show_grant(context: CommandContext, grant_id: GrantId) -> None:
     """What a grant covers, its limits, who made it and why, and the calls that it let through."""
-    view = await desk.parts.inbox.show_grant(desk.workspace, await _find_grant_id(desk, grant_id))
-    if desk.json:
-        print_json(grant_view_json(view, desk.now()))
+    view = await context.services.inbox.show_grant(context.workspace, await _find_grant_id(context, grant_id))
+    if context.json:
+        print_json(grant_view_json(view, context.now()))
     else:
-        show(render_grant(view, desk.now()))
+        show(render_grant(view, context.now()))
 
 
 @command(app, open_database)
 async def add(
-    desk: CommandContext,
+    context: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
     *,
     term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 30m, 2h, 7d; a year at most.")],
@@ -94,12 +94,12 @@ async def add(
         raise InvalidRequest("--reason is empty. Say in a few words why nobody needs to be asked.")
     if bool(budget) != bool(budget_of):
         raise InvalidRequest("--budget NUMBER and --budget-of NAME go together: how much, and of which argument.")
-    now = desk.now()
+    now = context.now()
     until = now + parse_duration(term)
-    definition = await _definition(desk, tool, agent)
+    definition = await _definition(context, tool, agent)
     draft = Grant(
         id=uuid7(now),
-        workspace=desk.workspace,
+        workspace=context.workspace,
         tool=tool,
         spec_sha256=definition.spec.sha256,
         created_by="",
@@ -114,50 +114,50 @@ async def add(
         budget_of=budget_of,
         budget=budget,
     )
-    grant = await desk.parts.inbox.grant(draft, await desk.person(user))
-    print_new_grant(desk, grant, definition, now)
+    grant = await context.services.inbox.grant(draft, await context.resolve_reviewer(user))
+    print_new_grant(context, grant, definition, now)
 
 
 @command(app, open_database)
 async def revoke(
-    desk: CommandContext,
+    context: CommandContext,
     grant_id: GrantId,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
     user: User = "",
 ) -> None:
     """End a grant. Calls that it let through may still start; the next one is asked about."""
-    before = await desk.parts.store.grant(desk.workspace, await _find_grant_id(desk, grant_id))
-    person = await desk.person(user)
-    grant = await desk.parts.inbox.revoke(desk.workspace, before.id, person, reason)
-    if desk.json:
-        print_json(grant_json(grant, desk.now()))
+    before = await context.services.store.grant(context.workspace, await _find_grant_id(context, grant_id))
+    person = await context.resolve_reviewer(user)
+    grant = await context.services.inbox.revoke(context.workspace, before.id, person, reason)
+    if context.json:
+        print_json(grant_json(grant, context.now()))
     elif before.revoked_at is not None:
         say("This grant was revoked already, so nothing changed.")
     else:
         say(f"Revoked: from now on {visible(grant.tool)} is asked about again. What it let through stays allowed.")
 
 
-async def _definition(desk: CommandContext, tool: str, agent: str) -> LatestDefinition:
+async def _definition(context: CommandContext, tool: str, agent: str) -> LatestDefinition:
     try:
-        return await desk.parts.inbox.definition(desk.workspace, tool, agent)
+        return await context.services.inbox.definition(context.workspace, tool, agent)
     except NotFound as error:
-        page = await desk.parts.inbox.list(desk.workspace, ApprovalQuery(limit=500))
+        page = await context.services.inbox.list(context.workspace, ApprovalQuery(limit=500))
         known = {stored.approval.subject.tool for stored in page.items}
         raise NotFound(error.message + did_you_mean(tool, known), tool=tool) from None
 
 
-async def _find_grant_id(desk: CommandContext, text: str) -> str:
+async def _find_grant_id(context: CommandContext, text: str) -> str:
     if len(text) < MIN_ID_LENGTH:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
     try:
-        return (await desk.parts.store.grant(desk.workspace, text)).id
+        return (await context.services.store.grant(context.workspace, text)).id
     except NotFound:
-        ids = await desk.parts.store.grant_ids_like(desk.workspace, text, MAX_NAMED + 1)
+        ids = await context.services.store.find_grant_ids(context.workspace, text, MAX_NAMED + 1)
     if len(ids) == 1:
         return ids[0]
     if not ids:
         raise NotFound(
-            f"There is no grant {text!r} in the workspace {desk.workspace!r}. See: interlock grants list --all",
+            f"There is no grant {text!r} in the workspace {context.workspace!r}. See: interlock grants list --all",
             grant_id=text,
         )
     named = ", ".join(visible(grant_id) for grant_id in ids[:MAX_NAMED])
@@ -185,10 +185,10 @@ def render_grant(view: GrantView, now: int) -> Group:
     return Group(*_parts(view, now))
 
 
-def print_new_grant(desk: CommandContext, grant: Grant, definition: LatestDefinition, now: int) -> None:
+def print_new_grant(context: CommandContext, grant: Grant, definition: LatestDefinition, now: int) -> None:
     """What was made, on which definition, and what to think twice about."""
     doubts = list(grant_warnings(grant, definition))
-    if desk.json:
+    if context.json:
         print_json({**grant_json(grant, now), "warnings": doubts})
         return
     for doubt in doubts:
@@ -224,9 +224,9 @@ def _parts(view: GrantView, now: int) -> Iterator[RenderableType]:
     if grant.uses:
         yield Text("\nCalls that it let through", style="bold")
         yield _uses_table(view, now)
-    if len(view.used) < grant.uses:
+    if len(view.recent_calls) < grant.uses:
         where = "the newest, among the last 10,000 calls of its time"
-        yield Text(f"  {len(view.used):,} of {pluralize(grant.uses, 'call', 'calls')}: {where}", style="dim")
+        yield Text(f"  {len(view.recent_calls):,} of {pluralize(grant.uses, 'call', 'calls')}: {where}", style="dim")
 
 
 def _facts(view: GrantView, now: int) -> Iterator[tuple[str, str]]:
@@ -249,10 +249,10 @@ def _revocation_text(view: GrantView) -> str:
     if view.grant.revoked_at is None:
         return ""
     at = local_time(view.grant.revoked_at)
-    if view.revoked is None:
+    if view.revocation_entry is None:
         return f"{at}; by whom is in the ledger, too far back to look for here"
-    why = visible(str((entry_content(view.revoked) or {}).get("reason", "")))
-    return f"{at} by {visible(view.revoked.actor)}" + (f": {why}" if why else "")
+    why = visible(str((entry_content(view.revocation_entry) or {}).get("reason", "")))
+    return f"{at} by {visible(view.revocation_entry.actor)}" + (f": {why}" if why else "")
 
 
 def _uses_table(view: GrantView, now: int) -> Table:
@@ -260,7 +260,7 @@ def _uses_table(view: GrantView, now: int) -> Table:
     for _ in range(5):
         made.add_column(no_wrap=True)
     made.add_column(overflow="fold")
-    for stored in view.used:
+    for stored in view.recent_calls:
         approval = stored.approval
         status = styled_status(status_at(approval, now))
         amount = grant_amount(stored, view.grant)

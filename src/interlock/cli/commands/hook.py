@@ -110,11 +110,11 @@ def parse_options(words: Sequence[str]) -> HookCommandOptions | None:
 
 def run_without_parser(words: Sequence[str]) -> int | None:
     """The exit status; None if the words are not only options."""
-    setup = parse_options(words)
-    return None if setup is None else asyncio.run(answer_event(setup))
+    command_options = parse_options(words)
+    return None if command_options is None else asyncio.run(answer_event(command_options))
 
 
-async def answer_event(setup: HookCommandOptions) -> int:
+async def answer_event(command_options: HookCommandOptions) -> int:
     """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
     name = ""
     answer_on_signal()
@@ -122,9 +122,9 @@ async def answer_event(setup: HookCommandOptions) -> int:
         event = _parse_event(_read_stdin())
         name = event.name
         _answer_on_signal(name)
-        setup = _with_environment(setup)
-        wanted = _make_hook_options(setup)
-        async with asyncio.timeout(wanted.wait + GRACE), _open_hook(setup, wanted) as hook:
+        command_options = _with_environment(command_options)
+        hook_options = _make_hook_options(command_options)
+        async with asyncio.timeout(hook_options.wait + GRACE), _open_hook(command_options, hook_options) as hook:
             await _print_answer(hook, event, await hook.answer(event))
     except Exception as error:  # noqa: BLE001  a hook that ends in any other way lets the call through
         ignore_signals()
@@ -151,65 +151,77 @@ def _parse_event(data: bytes) -> HookEvent:
     if len(data) > MAX_EVENT:
         raise InvalidRequest("The event is too large.")
     with suppress(ValueError):
-        told = json.loads(data)
-        if isinstance(told, Mapping) and told.get("hook_event_name") in AFTER:
-            return parse_event(told)
+        event = json.loads(data)
+        if isinstance(event, Mapping) and event.get("hook_event_name") in AFTER:
+            return parse_event(event)
     return parse_event(parse_json(data))
 
 
-def _with_environment(setup: HookCommandOptions) -> HookCommandOptions:
+def _with_environment(command_options: HookCommandOptions) -> HookCommandOptions:
     """Where nothing is said, a server that the environment names comes before any database."""
-    if setup.database and not setup.url:
-        return setup
+    if command_options.database and not command_options.url:
+        return command_options
     from interlock.config.load import agent_key, server_url
 
-    return replace(setup, url=setup.url or server_url(), key=setup.key or agent_key())
+    return replace(command_options, url=command_options.url or server_url(), key=command_options.key or agent_key())
 
 
-def _make_hook_options(setup: HookCommandOptions) -> HookOptions:
-    if setup.undecided not in UNDECIDED:
+def _make_hook_options(command_options: HookCommandOptions) -> HookOptions:
+    if command_options.undecided not in UNDECIDED:
         raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
-    return HookOptions(parse_reads(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads)
+    return HookOptions(
+        parse_reads(command_options.reads),
+        parse_duration(command_options.wait) / 1000,
+        command_options.undecided,
+        command_options.pass_reads,
+    )
 
 
 @asynccontextmanager
-async def _open_hook(setup: HookCommandOptions, wanted: HookOptions) -> AsyncIterator[Hook]:
-    lease = parse_duration(setup.lease)
+async def _open_hook(command_options: HookCommandOptions, hook_options: HookOptions) -> AsyncIterator[Hook]:
+    lease = parse_duration(command_options.lease)
     if not 0 < lease <= MAX_LEASE:
         raise InvalidRequest("--lease is more than 0s and at most 1h.")
-    who = HookIdentity(setup.workspace, os_user(), (setup.agent,))
-    notes = FileNotes(setup.notes)
-    async with _open_server(setup, lease) if setup.url else _open_database(setup, lease) as (door, link):
-        yield Hook(door, notes, who, replace(wanted, link=link))
+    identity = HookIdentity(command_options.workspace, os_user(), (command_options.agent,))
+    notes = FileNotes(command_options.notes)
+    async with (
+        _open_server(command_options, lease) if command_options.url else _open_database(command_options, lease) as (
+            backend,
+            link,
+        )
+    ):
+        yield Hook(backend, notes, identity, replace(hook_options, approval_link_template=link))
 
 
 @asynccontextmanager
-async def _open_database(setup: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
+async def _open_database(command_options: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
     """With the way to an approval. One that is not there is refused: people would look for the call in another one."""
-    url, own = setup.database, None
+    url, configured = command_options.database, None
     if not url or is_relative_database_url(url):
         from interlock.cli.trusted_config import trusted_database, trusted_settings
 
-        if setup.config is not None and not setup.config.is_absolute():
-            raise Misconfigured(f"Every folder could hold {setup.config}. Write the whole path: --config /folder/FILE.")
-        settings = trusted_settings(setup.config, url)
-        own = None if url else _own_policy(setup, settings)
+        if command_options.config is not None and not command_options.config.is_absolute():
+            raise Misconfigured(
+                f"Every folder could hold {command_options.config}. Write the whole path: --config /folder/FILE."
+            )
+        settings = trusted_settings(command_options.config, url)
+        configured = None if url else _own_policy(command_options, settings)
         url = trusted_database(settings)
     gone = missing_database_file(url)
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
         raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: {make}")
-    door = LocalBackend(url, setup.workspace, setup.agent, lease, own)
-    await door.open()
+    backend = LocalBackend(url, command_options.workspace, command_options.agent, lease, configured)
+    await backend.open()
     try:
-        yield door, approval_link(url, setup.workspace)
+        yield backend, approval_link(url, command_options.workspace)
     finally:
-        await door.close()
+        await backend.close()
 
 
-def _own_policy(setup: HookCommandOptions, settings: Settings) -> ConfiguredPolicy | None:
+def _own_policy(command_options: HookCommandOptions, settings: Settings) -> ConfiguredPolicy | None:
     """The configuration's, which is the default workspace's."""
-    if settings.policy is None or setup.workspace != "default":
+    if settings.policy is None or command_options.workspace != "default":
         return None
     from interlock.policy.file import read_configured_policy
 
@@ -217,30 +229,35 @@ def _own_policy(setup: HookCommandOptions, settings: Settings) -> ConfiguredPoli
 
 
 @asynccontextmanager
-async def _open_server(setup: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
+async def _open_server(command_options: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
     from interlock.runtime.offload import LoopThread
     from interlock.sdk.backend import ProgramIdentity
     from interlock.sdk.interlock import BackendOptions, make_backend
 
-    program = ProgramIdentity(setup.workspace, setup.agent, os_user(), "hook", lease)
-    side = make_backend(setup.url, program, BackendOptions(key=setup.key or None, insecure=setup.insecure), None)
-    bridge = LoopThread()
+    program = ProgramIdentity(command_options.workspace, command_options.agent, os_user(), "hook", lease)
+    backend = make_backend(
+        command_options.url,
+        program,
+        BackendOptions(key=command_options.key or None, insecure=command_options.insecure),
+        None,
+    )
+    loop_thread = LoopThread()
     try:
-        await side.open(bridge)
-        yield side, approval_link(setup.url)
+        await backend.open(loop_thread)
+        yield backend, approval_link(command_options.url)
     finally:
-        await side.close()
-        bridge.close()
+        await backend.close()
+        loop_thread.close()
 
 
-async def _print_answer(hook: Hook, event: HookEvent, decided: HookAnswer) -> None:
+async def _print_answer(hook: Hook, event: HookEvent, answer: HookAnswer) -> None:
     """A call that was started, and that nobody can be told of, will not run."""
     ignore_signals()
     try:
-        _print_json(answer_json(event.name, decided))
+        _print_json(answer_json(event.name, answer))
     except OSError:
-        if decided.args is not None:
-            await hook.withdrawn(event, decided.args)
+        if answer.args is not None:
+            await hook.withdraw(event, answer.args)
         raise
 
 
@@ -262,9 +279,9 @@ def _print_denial(name: str, error: Exception) -> int:
     return BLOCKED_EXIT_STATUS
 
 
-def _print_json(told: Mapping[str, object]) -> None:
+def _print_json(document: Mapping[str, object]) -> None:
     """Raises OSError where nobody listens."""
-    _write(sys.stdout, json.dumps(told) + "\n")
+    _write(sys.stdout, json.dumps(document) + "\n")
 
 
 def _print_error(words: str) -> None:
@@ -288,20 +305,22 @@ RUNNER = "hook"  # no process, since this one is gone while the tool runs: the l
 
 
 class LocalBackend:
-    def __init__(self, url: str, workspace: str, agent: str, lease: int, own: ConfiguredPolicy | None = None) -> None:
+    def __init__(
+        self, url: str, workspace: str, agent: str, lease: int, configured: ConfiguredPolicy | None = None
+    ) -> None:
         self._store = SqlStore(make_database(url))
-        self._gate: Gate = build_gate(self._store, Policy()).outside()
+        self._gate: Gate = build_gate(self._store, Policy()).for_external()
         self._workspace = workspace
         self._agent = agent
         self._lease = lease
-        self._own = own
+        self._configured_policy = configured
 
     async def open(self) -> None:
         await self._store.open()
         try:
-            await self._store.state()
-            self._gate.policy = await load_stored_policy(self._store, self._workspace, self._own)
-            self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
+            await self._store.backfill_statements()
+            self._gate.policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
+            self._gate.start_checks.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
             raise

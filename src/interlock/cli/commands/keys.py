@@ -36,7 +36,7 @@ KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As
 
 @command(app, open_or_create_database)
 async def create(
-    desk: CommandContext,
+    context: CommandContext,
     name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What it is for.")],
     role: Annotated[KeyRole, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
     *,
@@ -72,20 +72,26 @@ async def create(
 
     --user of an agent's key means --requester NAME, and adds a missing person. For quotas, 0 is no limit.
     """
-    await _check_workspace(desk)
-    author = await desk.person("")
+    await _check_workspace(context)
+    author = await context.resolve_reviewer("")
     bindings = KeyBindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
-    accounts = desk.parts.accounts.traced(author.trace)
+    accounts = context.services.accounts.with_trace(author.trace)
     key, secret = await accounts.create_key(
-        desk.workspace, name, role.value, author.name, user=user, bindings=bindings, lasts=_parse_lifetime(expires)
+        context.workspace,
+        name,
+        role.value,
+        author.name,
+        user=user,
+        bindings=bindings,
+        lifetime=_parse_lifetime(expires),
     )
     whose = f" of {visible(key.person)}" if key.person else ""
-    _print_new(desk, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")
+    _print_new(context, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")
 
 
 @command(app, open_database)
 async def rotate(
-    desk: CommandContext,
+    context: CommandContext,
     key_id: KeyId,
     overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key goes on.")] = "24h",
     expires: Annotated[
@@ -93,24 +99,26 @@ async def rotate(
     ] = "",
 ) -> None:
     """Make a key with the same bindings in place of another, and print it, this once, on the last line."""
-    key_id, _ = await _find_key(desk, key_id)
-    author = await desk.person("")
-    accounts = desk.parts.accounts.traced(author.trace)
+    key_id, _ = await _find_key(context, key_id)
+    author = await context.resolve_reviewer("")
+    accounts = context.services.accounts.with_trace(author.trace)
     key, secret = await accounts.rotate_key(
-        desk.workspace, key_id, author.name, parse_duration(overlap), _parse_lifetime(expires)
+        context.workspace, key_id, author.name, parse_duration(overlap), _parse_lifetime(expires)
     )
-    _print_new(desk, key, secret, f"Made the key {key.id} in place of {key_id}, which ends in {overlap} at the latest.")
+    _print_new(
+        context, key, secret, f"Made the key {key.id} in place of {key_id}, which ends in {overlap} at the latest."
+    )
 
 
 @command(app, open_database, "list")
 async def list_keys(
-    desk: CommandContext,
+    context: CommandContext,
     everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
 ) -> None:
     """The keys of a workspace, what each is bound to, when it was used last and when it ends; the newest first."""
-    found = await desk.parts.accounts.keys(desk.workspace)
-    keys = [key for key in found if everything or key.counts_at(desk.now())]
-    if desk.json:
+    found = await context.services.accounts.keys(context.workspace)
+    keys = [key for key in found if everything or key.is_valid_at(context.now())]
+    if context.json:
         print_json({"items": [_key_json(key) for key in keys], "next": None})
     elif keys:
         heads = ("ID", "NAME", "ROLE", "FOR", "MADE BY", "MADE", "USED", "ENDS", *(("REVOKED",) if everything else ()))
@@ -121,12 +129,12 @@ async def list_keys(
 
 
 @command(app, open_database)
-async def revoke(desk: CommandContext, key_id: KeyId) -> None:
+async def revoke(context: CommandContext, key_id: KeyId) -> None:
     """End a key: from now on it lets nobody in."""
-    key_id, before = await _find_key(desk, key_id)
-    author = await desk.person("")
-    key = await desk.parts.accounts.traced(author.trace).revoke_key(desk.workspace, key_id, author.name)
-    if desk.json:
+    key_id, before = await _find_key(context, key_id)
+    author = await context.resolve_reviewer("")
+    key = await context.services.accounts.with_trace(author.trace).revoke_key(context.workspace, key_id, author.name)
+    if context.json:
         print_json(_key_json(key))
     elif before.revoked_at is not None:
         say(f"{key.id} was revoked already; nothing changed.")
@@ -134,8 +142,8 @@ async def revoke(desk: CommandContext, key_id: KeyId) -> None:
         say(f"Revoked {key.id} ({visible(key.name)}). A running server takes it for a second more at most.")
 
 
-def _print_new(desk: CommandContext, key: ApiKey, secret: str, made: str) -> None:
-    if desk.json:
+def _print_new(context: CommandContext, key: ApiKey, secret: str, made: str) -> None:
+    if context.json:
         print_json({**_key_json(key), "key": secret})
         return
     say(f"{made} Keep it now: it is not shown again.")
@@ -150,12 +158,12 @@ def _print_new(desk: CommandContext, key: ApiKey, secret: str, made: str) -> Non
     typer.echo(secret)
 
 
-async def _find_key(desk: CommandContext, key_id: str) -> tuple[str, ApiKey]:
-    known = {key.id: key for key in await desk.parts.accounts.keys(desk.workspace)}
+async def _find_key(context: CommandContext, key_id: str) -> tuple[str, ApiKey]:
+    known = {key.id: key for key in await context.services.accounts.keys(context.workspace)}
     key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # the whole key was given: its id is the beginning
     if key_id not in known:
         hint = did_you_mean(key_id, known) or " See: interlock keys list"
-        raise NotFound(f"There is no key {visible(key_id)} in the workspace {desk.workspace!r}.{hint}")
+        raise NotFound(f"There is no key {visible(key_id)} in the workspace {context.workspace!r}.{hint}")
     return key_id, known[key_id]
 
 
@@ -165,15 +173,15 @@ def _parse_lifetime(text: str) -> int | None:
     return NEVER_EXPIRES if text == "never" else parse_duration(text)
 
 
-async def _check_workspace(desk: CommandContext) -> None:
+async def _check_workspace(context: CommandContext) -> None:
     """A misspelt name must not make a workspace."""
-    names = [name for name, _ in await desk.parts.accounts.workspaces()]
-    if desk.workspace == "default":
-        await desk.parts.accounts.add_workspace(desk.workspace)
-    elif desk.workspace not in names:
-        hint = did_you_mean(desk.workspace, names)
+    names = [name for name, _ in await context.services.accounts.workspaces()]
+    if context.workspace == "default":
+        await context.services.accounts.add_workspace(context.workspace)
+    elif context.workspace not in names:
+        hint = did_you_mean(context.workspace, names)
         raise NotFound(
-            f"There is no workspace {visible(desk.workspace)!r}.{hint} Make it: interlock workspaces add NAME"
+            f"There is no workspace {visible(context.workspace)!r}.{hint} Make it: interlock workspaces add NAME"
         )
 
 

@@ -44,26 +44,30 @@ class McpGateOptions:
     token: str
 
 
-async def run(options: CommandOptions, wanted: McpGateOptions) -> None:
+async def run(options: CommandOptions, gate_options: McpGateOptions) -> None:
     """Over standard streams the output belongs to the protocol, so people are told on standard error."""
     settings = trusted_settings(options.config, options.database)
-    lock = _open_interlock(options, settings, wanted)
-    toggles = None if wanted.url else settings.toggles().get(wanted.agent)
-    offer = UpstreamOptions(_servers(settings, wanted, options.workspace), check_schema, wanted.trust_hints)
-    waits = WaitOptions(wanted.wait, wanted.public_url or wanted.url or settings.server.public_url)
-    async with mcp_gate(lock.agent(wanted.agent, toggles), offer, waits, wanted.run, _print_stderr) as gate:
-        ended_well = await (_over_http(gate, wanted) if wanted.http else _over_stdio(gate))
+    lock = _open_interlock(options, settings, gate_options)
+    toggles = None if gate_options.url else settings.toggles().get(gate_options.agent)
+    upstream_options = UpstreamOptions(
+        _servers(settings, gate_options, options.workspace), check_schema, gate_options.trust_hints
+    )
+    waits = WaitOptions(gate_options.wait, gate_options.public_url or gate_options.url or settings.server.public_url)
+    async with mcp_gate(
+        lock.agent(gate_options.agent, toggles), upstream_options, waits, gate_options.run, _print_stderr
+    ) as gate:
+        ended_well = await (_over_http(gate, gate_options) if gate_options.http else _over_stdio(gate))
     if not ended_well:
         sys.exit(1)
 
 
-def _open_interlock(options: CommandOptions, settings: Settings, wanted: McpGateOptions) -> Interlock:
-    run_id = wanted.run or None
-    if wanted.url:
-        key = wanted.key or agent_key()
-        return Interlock(wanted.url, agent=wanted.agent, run_id=run_id, key=key or None)
+def _open_interlock(options: CommandOptions, settings: Settings, gate_options: McpGateOptions) -> Interlock:
+    run_id = gate_options.run or None
+    if gate_options.url:
+        key = gate_options.key or agent_key()
+        return Interlock(gate_options.url, agent=gate_options.agent, run_id=run_id, key=key or None)
     more: dict[str, Any] = {"workspace": options.workspace, "policy": _policy(settings)}
-    return Interlock(options.database or trusted_database(settings), agent=wanted.agent, run_id=run_id, **more)
+    return Interlock(options.database or trusted_database(settings), agent=gate_options.agent, run_id=run_id, **more)
 
 
 def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
@@ -77,13 +81,13 @@ def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
             return path
 
 
-def _servers(settings: Settings, wanted: McpGateOptions, workspace: str) -> dict[str, McpServerSettings]:
+def _servers(settings: Settings, gate_options: McpGateOptions, workspace: str) -> dict[str, McpServerSettings]:
     """A program after `--` gets the environment that its client gave to the gate."""
-    reads = tuple(pattern.strip() for pattern in wanted.reads.split(",") if pattern.strip())
-    if not wanted.command:
+    reads = tuple(pattern.strip() for pattern in gate_options.reads.split(",") if pattern.strip())
+    if not gate_options.command:
         known = {name: each for name, each in settings.mcp_servers.items() if workspace in each.workspaces}
         return {name: replace(each, reads=(*each.reads, *reads)) for name, each in known.items()}
-    program, *arguments = wanted.command
+    program, *arguments = gate_options.command
     server = McpServerSettings(program, tuple(arguments), env=child_environment(), reads=reads)
     return {_server_name(program, arguments): server}
 
@@ -99,21 +103,21 @@ def _server_name(program: str, arguments: list[str]) -> str:
 async def _over_stdio(gate: McpGate) -> bool:
     stop = asyncio.Event()
     with on_signal(stop.set):
-        return await gate.over_stdio(_print_stderr, stop)
+        return await gate.serve_stdio(_print_stderr, stop)
 
 
-async def _over_http(gate: McpGate, wanted: McpGateOptions) -> bool:
+async def _over_http(gate: McpGate, gate_options: McpGateOptions) -> bool:
     from interlock.server.lifecycle import listen, serve_asgi
 
-    token = wanted.token or gate_token()
-    if wanted.host not in LOOPBACK and not token:
+    token = gate_options.token or gate_token()
+    if gate_options.host not in LOOPBACK and not token:
         raise Misconfigured(
-            f"Whoever reaches {wanted.host} could call the tools: give clients a token (INTERLOCK_GATE_TOKEN), or "
+            f"Whoever reaches {gate_options.host} could call the tools: give clients a token (INTERLOCK_GATE_TOKEN), or "
             "listen on 127.0.0.1."
         )
-    listening = listen(wanted.host, wanted.port)
+    listening = listen(gate_options.host, gate_options.port)
     host, port = listening.getsockname()[:2]
-    app = gate.over_http(HttpAccess(token))
+    app = gate.make_http_app(HttpAccess(token))
     say(f"The MCP gate is at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
         await serve_asgi(app, listening)

@@ -78,8 +78,8 @@ async def check(
     """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
     names, settings, keys = await _read_names_and_keys(options)
     loaded = load_source(PolicySource(read_policy_file(file), str(file)), settings, names)
-    loose = unbound_keys_warning(loaded.policy, *keys)
-    loaded = replace(loaded, warnings=(*loaded.warnings, loose)) if loose else loaded
+    keys_warning = unbound_keys_warning(loaded.policy, *keys)
+    loaded = replace(loaded, warnings=(*loaded.warnings, keys_warning)) if keys_warning else loaded
     rules = [rule.name for rule in loaded.policy.rules]
     if options.json:
         body = {"valid": True, "rules": rules, "warnings": list(loaded.warnings), "sha256": loaded.policy.sha256}
@@ -109,26 +109,26 @@ async def explain_call(
 ) -> None:
     """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
     draft = PolicySource(read_policy_file(policy), str(policy)) if policy else None
-    asked = parse_json(_read_bounded(call))
-    async with open_explain_context(options, draft) as here:
-        question = here.with_limits(parse_explain_request(asked, here, here))
-        explained = question.explained(here.loaded.policy, here.loaded.lines)
+    body = parse_json(_read_bounded(call))
+    async with open_explain_context(options, draft) as context:
+        question = context.with_limits(parse_explain_request(body, context, context))
+        explained = question.explain(context.loaded.policy, context.loaded.rule_lines)
         if options.json:
-            print_json(explanation_json(explained, here.source.origin, here.loaded))
+            print_json(explanation_json(explained, context.source.origin, context.loaded))
         else:
-            _print_explanation(explained, here.source)
+            _print_explanation(explained, context.source)
 
 
 async def _read_names_and_keys(options: CommandOptions) -> tuple[KnownNames, Settings, tuple[Sequence[ApiKey], int]]:
     """The workspace's teams and keys of now, if there is a database; one that was named has to be there."""
     settings = options.settings()
-    own, reaching = settings.of(options.workspace), policy_load_options(settings, options.workspace)
+    own, channel_settings = settings.for_workspace(options.workspace), policy_load_options(settings, options.workspace)
     if not options.database and missing_database_file(settings.storage.url) is not None:
-        return known_names([], reaching), own, ((), 0)
-    async with open_database(options) as desk:
-        users = await desk.parts.store.users(desk.workspace)
-        keys = await desk.parts.accounts.keys(desk.workspace), desk.now()
-        return known_names(users, reaching), own, keys
+        return known_names([], channel_settings), own, ((), 0)
+    async with open_database(options) as context:
+        users = await context.services.store.users(context.workspace)
+        keys = await context.services.accounts.keys(context.workspace), context.now()
+        return known_names(users, channel_settings), own, keys
 
 
 def _read_bounded(path: Path) -> bytes:
@@ -146,7 +146,7 @@ def _print_explanation(explained: Explanation, source: PolicySource) -> None:
     say(f"Policy: {visible(source.origin)}")
     for step in explained.steps:
         say(f"  {visible(str(step))}", style="" if step.holds else "dim")
-    say(f"Verdict: {visible(explained.why)}", style="bold")
+    say(f"Verdict: {visible(explained.conclusion)}", style="bold")
     match explained.verdict:
         case Allow(_, start_within):
             say(f"It runs without asking anybody; a write has to start within {format_duration(start_within)}.")
@@ -199,31 +199,31 @@ class ExplainContext:
     workspace: str
     source: PolicySource
     loaded: LoadedPolicy
-    known: WorkspaceSnapshot
-    is_kept: bool
+    snapshot: WorkspaceSnapshot
+    has_database: bool
 
     @property
     def people(self) -> Mapping[str, User]:
-        return self.known.people
+        return self.snapshot.people
 
     @property
     def pins(self) -> Pins:
-        return self.known.pins
+        return self.snapshot.pins
 
-    def with_limits(self, asked: ExplainRequest) -> ExplainRequest:
+    def with_limits(self, request: ExplainRequest) -> ExplainRequest:
         """And what cannot be known here."""
-        return asked._replace(notes=(*asked.notes, *self._limits(asked)))
+        return request._replace(notes=(*request.notes, *self._limits(request)))
 
-    def _limits(self, asked: ExplainRequest) -> Iterator[str]:
-        if known_spec(asked.call.tool, self, self) is not None:
+    def _limits(self, request: ExplainRequest) -> Iterator[str]:
+        if known_spec(request.call.tool, self, self) is not None:
             return
         servers = [name for name, each in self.settings.mcp_servers.items() if self.workspace in each.workspaces]
         if servers:
             yield (
                 f"Tools of MCP servers ({', '.join(servers)}) are known only to a server that runs. If "
-                f"{asked.call.tool} is one of them, ask there: the page Policy, or POST /api/policy/explain."
+                f"{request.call.tool} is one of them, ask there: the page Policy, or POST /api/policy/explain."
             )
-        if not self.is_kept and asked.call.caller is not None:
+        if not self.has_database and request.call.caller is not None:
             yield "There is no database here: a pin of the tool, people and the switches of agents are not known."
 
 
@@ -232,9 +232,12 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
     """With the database if there is one; one that was named has to be there."""
     settings = options.settings()
     if not options.database and missing_database_file(settings.storage.url) is not None:
-        own, reaching = settings.of(options.workspace), policy_load_options(settings, options.workspace)
+        own, channel_settings = (
+            settings.for_workspace(options.workspace),
+            policy_load_options(settings, options.workspace),
+        )
         source = draft or _configured(settings, options.workspace)
-        loaded = load_source(source, own, known_names([], reaching) if draft else None)
+        loaded = load_source(source, own, known_names([], channel_settings) if draft else None)
         registered, nothing = (
             _registered_tools(settings, build_services(settings.storage.url).store),
             WorkspaceSnapshot(None, {}, {}, Pins()),
@@ -245,12 +248,12 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
             workspace=options.workspace,
             source=source,
             loaded=loaded,
-            known=nothing,
-            is_kept=False,
+            snapshot=nothing,
+            has_database=False,
         )
         return
-    async with open_database(options) as desk:
-        store = desk.parts.store
+    async with open_database(options) as context:
+        store = context.services.store
         workspaces = Workspaces(
             store,
             partial(build_gate_and_inbox, store),
@@ -258,23 +261,23 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
             partial(policy_load_options, settings),
             read_configured_policy(settings),
         )
-        stored = await store.policy(desk.workspace)
-        in_force = await current_source(desk) if stored else _configured(settings, desk.workspace)
+        stored = await store.policy(context.workspace)
+        in_force = await current_source(context) if stored else _configured(settings, context.workspace)
         with name_source_in_errors(in_force):
-            doors = await workspaces.doors(desk.workspace)
-        source, loaded = draft or in_force, doors.loaded
-        if draft or doors.known.policy is None:  # then the configuration's is put in force when a server starts
+            services = await workspaces.services(context.workspace)
+        source, loaded = draft or in_force, services.loaded_policy
+        if draft or services.snapshot.policy is None:  # then the configuration's is put in force when a server starts
             with name_source_in_errors(source):
-                loaded = await workspaces.draft(desk.workspace, source.text)
+                loaded = await workspaces.draft(context.workspace, source.text)
         registered = _registered_tools(settings, store)
         yield ExplainContext(
             settings=settings,
             registered=registered,
-            workspace=desk.workspace,
+            workspace=context.workspace,
             source=source,
             loaded=loaded,
-            known=doors.known,
-            is_kept=True,
+            snapshot=services.snapshot,
+            has_database=True,
         )
 
 
@@ -284,7 +287,7 @@ def _configured(settings: Settings, workspace: str) -> PolicySource:
 
 
 def _registered_tools(settings: Settings, store: SqlStore) -> RegisteredTools:
-    return RegisteredTools(settings.actions, build_chat_components(settings, store).toolbox)
+    return RegisteredTools(settings.actions, build_chat_components(settings, store).tool_registry)
 
 
 Since = Annotated[str, typer.Option(metavar="DURATION", help="How far to look back: 12h, 7d, 30d.")]
@@ -292,13 +295,13 @@ MONTH = "30d"
 
 
 @command(app, open_database)
-async def shadow(desk: CommandContext, since: Since = MONTH) -> None:
+async def shadow(context: CommandContext, since: Since = MONTH) -> None:
     """What rules with mode: shadow would have done, as it was noted when the calls were made."""
     window = parse_duration(since)
-    with _progress(desk, "Reading the ledger") as told:
-        found = await shadow_report(desk.parts.store, desk.workspace, desk.now() - window, told)
-    policy = load_source(await current_source(desk), desk.own).policy
-    if desk.json:
+    with _progress(context, "Reading the ledger") as report_progress:
+        found = await shadow_report(context.services.store, context.workspace, context.now() - window, report_progress)
+    policy = load_source(await current_source(context), context.workspace_settings).policy
+    if context.json:
         print_json(_shadows_json(found, policy))
     else:
         _print_shadows(found, policy, window)
@@ -306,7 +309,7 @@ async def shadow(desk: CommandContext, since: Since = MONTH) -> None:
 
 @command(app, open_database, "rehearse")
 async def rehearse_draft(
-    desk: CommandContext,
+    context: CommandContext,
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The draft.")],
     since: Since = MONTH,
     limit: Annotated[int, typer.Option(min=0, max=10_000, help="How many of the changed calls to list.")] = 20,
@@ -317,30 +320,35 @@ async def rehearse_draft(
     """Try a draft on the calls that were recorded, beside the policy in force. Nothing is changed or recorded."""
     window = parse_duration(since)
     names = known_names(
-        await desk.parts.store.users(desk.workspace), policy_load_options(desk.settings, desk.workspace)
+        await context.services.store.users(context.workspace), policy_load_options(context.settings, context.workspace)
     )
-    draft, in_force = PolicySource(read_policy_file(file), str(file)), await current_source(desk)
-    new, old = load_source(draft, desk.own, names).policy, load_source(in_force, desk.own).policy
-    begin = desk.now() - window
-    with _progress(desk, "Rehearsing") as told:
-        rehearsed = await run_rehearsal(desk.parts.store, desk.workspace, (old, new), begin, limit, told)
+    draft, in_force = PolicySource(read_policy_file(file), str(file)), await current_source(context)
+    new, old = (
+        load_source(draft, context.workspace_settings, names).policy,
+        load_source(in_force, context.workspace_settings).policy,
+    )
+    begin = context.now() - window
+    with _progress(context, "Rehearsing") as report_progress:
+        rehearsed = await run_rehearsal(
+            context.services.store, context.workspace, (old, new), begin, limit, report_progress
+        )
     difference = diff_policies(old, new)
-    if desk.json:
-        body = rehearsal_json(rehearsed, desk.now(), desk.settings.storage.kept)
+    if context.json:
+        body = rehearsal_json(rehearsed, context.now(), context.settings.storage.retention_text)
         print_json({"in_force": in_force.origin, "draft": draft.origin, **body, "diff": difference_json(difference)})
     else:
         say(f"In force: {visible(in_force.origin)}")
         say(f"Draft:    {visible(draft.origin)}: {difference_summary(difference) or 'no rule differs'}")
         show_difference(difference)
-        show_rehearsal(rehearsed, desk.now(), format_duration(window), desk.settings.storage)
+        show_rehearsal(rehearsed, context.now(), format_duration(window), context.settings.storage)
     if fail_on_loosened and rehearsed.report.loosened:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _progress(desk: CommandContext, what: str) -> Iterator[ReportProgress]:
+def _progress(context: CommandContext, what: str) -> Iterator[ReportProgress]:
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=desk.json or not console.is_terminal) as progress:
+    with Progress(console=console, transient=True, disable=context.json or not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -361,7 +369,7 @@ def _print_shadows(found: ShadowReport, policy: Policy, window: int) -> None:
 
 
 def _row(each: ShadowRuleUsage, known: frozenset[str]) -> tuple[str, str, str, str]:
-    turns = ", ".join(f"{count:,} {old} → {new}" for (old, new), count in each.turns.items())
+    turns = ", ".join(f"{count:,} {old} → {new}" for (old, new), count in each.verdict_counts.items())
     return visible(each.rule), f"{each.calls:,}", turns, "in force" if each.rule in known else "gone, or enforced now"
 
 
@@ -377,7 +385,7 @@ def _shadows_json(found: ShadowReport, policy: Policy) -> dict[str, object]:
 
 
 def _shadow_json(each: ShadowRuleUsage, known: frozenset[str]) -> dict[str, object]:
-    turns = [{"from": old, "to": new, "calls": count} for (old, new), count in each.turns.items()]
+    turns = [{"from": old, "to": new, "calls": count} for (old, new), count in each.verdict_counts.items()]
     times = {"first": rfc3339(each.first), "last": rfc3339(each.last)}
     return {"rule": each.rule, "calls": each.calls, "turns": turns, "in_force": each.rule in known, **times}
 
@@ -408,11 +416,11 @@ def show_rehearsal(rehearsed: RehearsalResult, now: int, window: str, storage: S
 
 
 def _matrix_row(report: RehearsalReport, old: VerdictKind) -> list[str]:
-    return [old, *(f"{report.turns.get((old, new), 0):,}" for new in VERDICT_KINDS)]
+    return [old, *(f"{report.verdict_counts.get((old, new), 0):,}" for new in VERDICT_KINDS)]
 
 
 def _print_changes(report: RehearsalReport) -> None:
-    turned = pluralize(report.turned, "call", "calls")
+    turned = pluralize(report.changed_verdicts, "call", "calls")
     say(f"\n{turned} would get another verdict, and {report.other_terms:,} would be asked about on other terms.")
     if report.loosened:
         could = pluralize(report.loosened, "call", "calls")
@@ -455,14 +463,14 @@ def _show_changed(report: RehearsalReport) -> None:
     heads = ("ID", "WHEN", "CALL", "TOOL", "AGENT", "NOW → DRAFT", "RULE IN THE DRAFT")
     say("")
     show(table(heads, map(_changed_row, report.changed), stretch="CALL", spare=("AGENT", "TOOL", "WHEN")))
-    more = report.turned + report.other_terms - len(report.changed)
+    more = report.changed_verdicts + report.other_terms - len(report.changed)
     if more:
         say(f"… and {more:,} more; --limit N lists more of them")
 
 
 def _changed_row(changed: ChangedCall) -> list[Text | str]:
     each = changed.recorded
-    turn = Text(_change_text(*changed.turn), style=ALARM if changed.loosened else "")
+    turn = Text(_change_text(*changed.verdict_pair), style=ALARM if changed.loosened else "")
     sentence, agent = shorten(visible(recorded_sentence(each))), visible(each.call.path[-1] if each.call.path else "-")
     where = (local_time(each.at), sentence, visible(each.call.tool), agent)
     return [short_id(each.approval_id) or "-", *where, turn, _rule_text(changed.new.rule)]
@@ -471,7 +479,7 @@ def _changed_row(changed: ChangedCall) -> list[Text | str]:
 def _print_limits(rehearsed: RehearsalResult, storage: StorageSettings) -> None:
     say("")
     if rehearsed.report.calls:
-        kept = "for ever" if storage.retention is None else f"for {storage.kept} after the end of a call"
+        kept = "for ever" if storage.retention is None else f"for {storage.retention_text} after the end of a call"
         say(f"Content reaches back to {local_time(rehearsed.report.first)}; it is kept {kept} (storage.retention).")
     if rehearsed.erased:
         erased = pluralize(rehearsed.erased, "call", "calls")

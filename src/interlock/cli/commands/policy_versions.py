@@ -36,23 +36,25 @@ Version = Annotated[
 
 @command(app, open_or_create_database)
 async def put(
-    desk: CommandContext,
+    context: CommandContext,
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the history.")] = "",
 ) -> None:
     """Put a policy in force, as a new version. A file with a mistake changes nothing."""
-    author, text = await _author(desk), read_policy_file(file)
+    author, text = await _author(context), read_policy_file(file)
     if len(reason) > MAX_COMMENT:
         raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
-    reaching = policy_load_options(desk.settings, desk.workspace)
-    names = known_names(await desk.parts.store.users(desk.workspace), reaching)
-    loaded = load_source(PolicySource(text, str(file)), desk.own, names)
-    before = await desk.parts.store.policy(desk.workspace)
-    old = load_source(await current_source(desk), desk.own)
-    await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason, reaching)
-    stored = await find_version(desk, None)
+    channel_settings = policy_load_options(context.settings, context.workspace)
+    names = known_names(await context.services.store.users(context.workspace), channel_settings)
+    loaded = load_source(PolicySource(text, str(file)), context.workspace_settings, names)
+    before = await context.services.store.policy(context.workspace)
+    old = load_source(await current_source(context), context.workspace_settings)
+    await context.services.put_policy(
+        context.workspace, text, author, context.settings.toggles(), reason, channel_settings
+    )
+    stored = await find_version(context, None)
     fresh = before is None or stored.version != before.version
-    if desk.json:
+    if context.json:
         print_json({**policy_version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
         return
     for warning in loaded.warnings:
@@ -62,29 +64,29 @@ async def put(
 
 @command(app, open_database)
 async def history(
-    desk: CommandContext,
+    context: CommandContext,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100,
 ) -> None:
     """Every version that was put in force: when, by whom and why."""
-    versions = await desk.parts.store.policies(desk.workspace, limit)
-    if desk.json:
+    versions = await context.services.store.policies(context.workspace, limit)
+    if context.json:
         print_json({"items": [policy_version_json(version) for version in versions], "next": None})
     elif versions:
         rows = [_row(version, versions[0]) for version in versions]
         show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
     else:
-        source = await current_source(desk)
+        source = await current_source(context)
         say(f"No policy was put into this database yet. In force: {visible(source.origin)}.")
 
 
 @command(app, open_database, "show")
-async def show_policy(desk: CommandContext, version: Version = None) -> None:
+async def show_policy(context: CommandContext, version: Version = None) -> None:
     """Print a policy as it was put in force; off a terminal exactly, so that it can be put back."""
     stored = None
-    if version is not None or await desk.parts.store.policy(desk.workspace) is not None:
-        stored = await find_version(desk, version)
-    text = stored.body if stored else (await current_source(desk)).text
-    if desk.json:
+    if version is not None or await context.services.store.policy(context.workspace) is not None:
+        stored = await find_version(context, version)
+    text = stored.body if stored else (await current_source(context)).text
+    if context.json:
         print_json({**(policy_version_json(stored) if stored else {"version": None}), "body": text})
     else:
         sys.stdout.write(printable(text) + "\n" if sys.stdout.isatty() else text)
@@ -92,7 +94,7 @@ async def show_policy(desk: CommandContext, version: Version = None) -> None:
 
 @command(app, open_database)
 async def diff(
-    desk: CommandContext,
+    context: CommandContext,
     first: Annotated[
         str,
         typer.Argument(
@@ -106,9 +108,11 @@ async def diff(
     ] = "",
 ) -> None:
     """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
-    old, new = await _sources_to_compare(desk, first, second)
-    difference = diff_policies(load_source(old, desk.own).policy, load_source(new, desk.own).policy)
-    if desk.json:
+    old, new = await _sources_to_compare(context, first, second)
+    difference = diff_policies(
+        load_source(old, context.workspace_settings).policy, load_source(new, context.workspace_settings).policy
+    )
+    if context.json:
         print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
         return
     say(
@@ -117,8 +121,8 @@ async def diff(
     show_difference(difference)
 
 
-async def _author(desk: CommandContext) -> str:
-    person = await desk.person("")
+async def _author(context: CommandContext) -> str:
+    person = await context.resolve_reviewer("")
     if person.role != "admin":
         raise Forbidden(f"{person.name} is a {person.role} here; only an admin puts a policy in force.")
     return person.name
@@ -135,27 +139,27 @@ def _print_put(stored: PolicyVersion, loaded: LoadedPolicy, difference: PolicyDi
     )
 
 
-async def _sources_to_compare(desk: CommandContext, first: str, second: str) -> tuple[PolicySource, PolicySource]:
+async def _sources_to_compare(context: CommandContext, first: str, second: str) -> tuple[PolicySource, PolicySource]:
     """The older and the newer; a file is always the newer."""
     if not first:
-        return await _last_change(desk)
+        return await _last_change(context)
     if not second:
-        named, in_force = await _read_source(desk, first), await current_source(desk)
+        named, in_force = await _read_source(context, first), await current_source(context)
         return (named, in_force) if _is_version(first) else (in_force, named)
-    one, other = await _read_source(desk, first), await _read_source(desk, second)
+    one, other = await _read_source(context, first), await _read_source(context, second)
     return (other, one) if _is_version(second) and not _is_version(first) else (one, other)
 
 
-async def _last_change(desk: CommandContext) -> tuple[PolicySource, PolicySource]:
-    versions = await desk.parts.store.policies(desk.workspace, 2)
+async def _last_change(context: CommandContext) -> tuple[PolicySource, PolicySource]:
+    versions = await context.services.store.policies(context.workspace, 2)
     if len(versions) < 2:
         raise NotFound("There are no two versions to compare. Name a file: interlock policy diff FILE")
     return _source(versions[1]), _source(versions[0])
 
 
-async def _read_source(desk: CommandContext, word: str) -> PolicySource:
+async def _read_source(context: CommandContext, word: str) -> PolicySource:
     if _is_version(word):
-        return _source(await find_version(desk, int(word)))
+        return _source(await find_version(context, int(word)))
     return PolicySource(read_policy_file(Path(word)), word)
 
 
@@ -202,7 +206,7 @@ def difference_summary(difference: PolicyDifference) -> str:
 def show_difference(difference: PolicyDifference) -> None:
     for each in difference.rules:
         show(Text(f"  {MARKS[each.kind]} {_position_text(each)}  {_name(each)}", style=STYLES[each.kind]))
-        _show_facets(each.facets, each.kind)
+        _show_facets(each.changes, each.kind)
     for name, facets in _other_facets(difference):
         if facets:
             show(Text(f"  ~ {name}", style=STYLES["changed"]))

@@ -33,24 +33,24 @@ class ResumeOptions(NamedTuple):
     at_once: int
 
 
-async def list_runs(desk: CommandContext, agent: str, limit: int) -> None:
-    page = await desk.parts.store.pauses.paused(PauseScope(desk.workspace, agent), limit=limit)
-    if desk.json:
+async def list_runs(context: CommandContext, agent: str, limit: int) -> None:
+    page = await context.services.store.pauses.list_paused(PauseScope(context.workspace, agent), limit=limit)
+    if context.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
         print_json({"items": [_pause_json(pause) for pause in page.items], "next": following})
     elif page.items:
         heads = ("RUN", "AGENT", "WAITS FOR", "SINCE", "AGE", "TRIES")
-        show(table(heads, [_row(pause, desk.now()) for pause in page.items], "RUN", spare=("AGE", "TRIES")))
+        show(table(heads, [_row(pause, context.now()) for pause in page.items], "RUN", spare=("AGE", "TRIES")))
         if page.next is not None:
             say("There is more: --limit 1000.")
     else:
         say(f"No run{f' of {visible(agent)}' if agent else ''} stands still.")
 
 
-async def resume(options: CommandOptions, function: str, wanted: ResumeOptions) -> None:
+async def resume(options: CommandOptions, function: str, resume_options: ResumeOptions) -> None:
     """Until a signal; then waits for the runs that are under way. A second signal ends it at once."""
     body = _load_function(function)
-    lock, where = await asyncio.to_thread(_open_interlock, options, wanted)
+    lock, where = await asyncio.to_thread(_open_interlock, options, resume_options)
     stop = asyncio.Event()
 
     async def went_on(pause: Pause) -> None:
@@ -59,22 +59,24 @@ async def resume(options: CommandOptions, function: str, wanted: ResumeOptions) 
 
     try:
         with on_signal(stop.set):
-            say(f"Going on with the runs of {visible(wanted.agent)} on {where}, by {visible(function)}.")
-            await lock.agent().resume_all(went_on, stop, wanted.at_once)
+            say(f"Going on with the runs of {visible(resume_options.agent)} on {where}, by {visible(function)}.")
+            await lock.agent().resume_all(went_on, stop, resume_options.at_once)
     finally:
         await asyncio.to_thread(lock.close)
 
 
-def _open_interlock(options: CommandOptions, wanted: ResumeOptions) -> tuple[Interlock, str]:
+def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> tuple[Interlock, str]:
     """With a run of its own, so that it takes up none of the agent's."""
-    if wanted.url:
-        lock = Interlock(wanted.url, agent=wanted.agent, run_id=RUN_ID, key=wanted.key or agent_key() or None)
-        where = mask_password(wanted.url)
+    if resume_options.url:
+        lock = Interlock(
+            resume_options.url, agent=resume_options.agent, run_id=RUN_ID, key=resume_options.key or agent_key() or None
+        )
+        where = mask_password(resume_options.url)
     else:
         url = options.settings().storage.url
         if (gone := missing_database_file(url)) is not None:
             raise Misconfigured(f"There is no database at {gone}. Name the right one with --database.")
-        lock = Interlock(url, agent=wanted.agent, run_id=RUN_ID, workspace=options.workspace)
+        lock = Interlock(url, agent=resume_options.agent, run_id=RUN_ID, workspace=options.workspace)
         where = mask_password(url)
     lock.open()
     return lock, where

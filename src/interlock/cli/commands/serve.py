@@ -31,29 +31,29 @@ async def run_worker(options: CommandOptions, *, demo: bool) -> None:
     """Any number of these may run, beside servers or without one."""
     settings = options.settings()
     log = JsonLogger(wall_clock, settings.server.log)
-    parts = build_services(settings.storage.url, retention=settings.storage.retention)
-    await parts.store.open()
-    await parts.store.state()
-    told = asyncio.Event()
+    app_services = build_services(settings.storage.url, retention=settings.storage.retention)
+    await app_services.store.open()
+    await app_services.store.backfill_statements()
+    stop = asyncio.Event()
     capture_library_logs(log)
     try:
-        with on_signal(told.set):
+        with on_signal(stop.set):
             async with (
-                _background_tasks(settings, parts, log, _load_demo() if demo else None) as chores,
-                background_jobs(log, parts.worker.run, *chores),
+                _background_tasks(settings, app_services, log, _load_demo() if demo else None) as tasks,
+                background_jobs(log, app_services.worker.run, *tasks),
             ):
-                say(f"Interlock's worker is running on {parts.store.name}.")
-                log.tell("info", "start", database=parts.store.name)
-                await told.wait()
-                log.tell("info", "stopping")
+                say(f"Interlock's worker is running on {app_services.store.name}.")
+                log.write("info", "start", database=app_services.store.name)
+                await stop.wait()
+                log.write("info", "stopping")
     finally:
-        await parts.store.close()
-    log.tell("info", "stopped")
+        await app_services.store.close()
+    log.write("info", "stopped")
 
 
 @asynccontextmanager
 async def _background_tasks(
-    settings: Settings, parts: AppServices, log: JsonLogger, demo: DemoSetup | None
+    settings: Settings, app_services: AppServices, log: JsonLogger, demo: DemoSetup | None
 ) -> AsyncIterator[list[BackgroundTask]]:
     """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.app.workspaces import Workspaces
@@ -62,19 +62,24 @@ async def _background_tasks(
     from interlock.policy.file import read_configured_policy
     from interlock.server.serve import log_stale_policy
 
-    own = read_configured_policy(settings)
+    configured = read_configured_policy(settings)
     toggles, reaching = settings.toggles(), partial(policy_load_options, settings)
     workspaces = Workspaces(
-        parts.store, partial(build_gate_and_inbox, parts.store), toggles, reaching, own, partial(log_stale_policy, log)
+        app_services.store,
+        partial(build_gate_and_inbox, app_services.store),
+        toggles,
+        reaching,
+        configured,
+        partial(log_stale_policy, log),
     )
-    assistant = build_assistant(settings, parts.store, workspaces, log, demo=demo)
-    reach = build_notification_service(settings, parts.store, workspaces, log)
-    following = asyncio.create_task(workspaces.follow())
+    assistant = build_assistant(settings, app_services.store, workspaces, log, demo=demo)
+    notifications = build_notification_service(settings, app_services.store, workspaces, log)
+    poll_task = asyncio.create_task(workspaces.poll_changes())
     try:
-        async with assistant.open(), reach.open():
-            yield [*assistant.chores, *reach.chores]
+        async with assistant.open(), notifications.open():
+            yield [*assistant.background_tasks, *notifications.background_tasks]
     finally:
-        following.cancel()
+        poll_task.cancel()
 
 
 def _load_demo() -> DemoSetup:

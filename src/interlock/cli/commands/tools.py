@@ -33,11 +33,11 @@ class EffectOption(StrEnum):
 
 
 @command(app, open_database, "list")
-async def list_tools(desk: CommandContext, agent: Agent = "") -> None:
+async def list_tools(context: CommandContext, agent: Agent = "") -> None:
     """All tools, and whose word each runs on: registered, pinned, or declared by agents."""
-    catalog = await make_catalog(desk, agent)
-    tools, bounds = await catalog.tools(desk.now()), await catalog.bounds()
-    if desk.json:
+    catalog = await make_catalog(context, agent)
+    tools, bounds = await catalog.tools(context.now()), await catalog.describe_limits()
+    if context.json:
         believed = {
             "on_word": count_trusted_declarations(tools),
             "trust_declared": trusts_declared(catalog.policy),
@@ -51,13 +51,13 @@ async def list_tools(desk: CommandContext, agent: Agent = "") -> None:
             say(f"{declared_only_text(many)}. Pin: interlock tools pin TOOL")
     else:
         say("There are no tools yet. They show up once an agent has called one.")
-    for bound in () if desk.json else bounds:
+    for bound in () if context.json else bounds:
         say(visible(bound), style="yellow")
 
 
 @command(app, open_database)
 async def pin(
-    desk: CommandContext,
+    context: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")] = "",
     *,
     from_agent: Annotated[str, typer.Option(metavar="NAME", help="As this agent declared it last.")] = "",
@@ -71,17 +71,17 @@ async def pin(
     """Vouch for a tool: what calls claim of it does not count any more, and a changed definition asks again."""
     if bool(tool) == bool(all_of) or (all_of and (from_agent or effect)):
         raise InvalidRequest("Name one TOOL, with --from-agent or --effect if need be; or --all-of AGENT alone.")
-    author = (await desk.person(user)).name
+    author = (await context.resolve_reviewer(user)).name
     if all_of:
-        await _pin_all(desk, all_of, author, sure=yes)
+        await _pin_all(context, all_of, author, sure=yes)
         return
-    catalog = await make_catalog(desk, from_agent)
-    spec = await catalog.pinnable(tool, effect.value if effect else "")
-    alike = await catalog.alike(tool)
+    catalog = await make_catalog(context, from_agent)
+    spec = await catalog.make_pin_spec(tool, effect.value if effect else "")
+    alike = await catalog.find_similar_names(tool)
     if alike and not yes:
         _confirm(f"{_look_alike_text(tool, alike)}. Pin it?")
-    (made,) = await desk.parts.store.pin(desk.workspace, [spec], from_agent, author)
-    if desk.json:
+    (made,) = await context.services.store.pin(context.workspace, [spec], from_agent, author)
+    if context.json:
         print_json(pin_json(made))
     else:
         say(f"Pinned {_pin_text(made.spec)}. Calls that declare it otherwise are asked about.")
@@ -89,34 +89,34 @@ async def pin(
 
 @command(app, open_database)
 async def unpin(
-    desk: CommandContext,
+    context: CommandContext,
     tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
     user: User = "",
 ) -> None:
     """Take a pin back: what agents declare of the tool is a claim again."""
-    author = (await desk.person(user)).name
+    author = (await context.resolve_reviewer(user)).name
     try:
-        gone: Pin = await desk.parts.store.unpin(desk.workspace, tool, author)
+        gone: Pin = await context.services.store.unpin(context.workspace, tool, author)
     except NotFound as error:
-        names = [pin.tool for pin in await desk.parts.store.pins(desk.workspace)]
+        names = [pin.tool for pin in await context.services.store.pins(context.workspace)]
         raise NotFound(error.message + (did_you_mean(tool, names) or " See: interlock tools list"), tool=tool) from None
-    if desk.json:
+    if context.json:
         print_json(pin_json(gone))
     else:
         say(f"Unpinned {visible(gone.tool)}. From now on it is what its agents say.")
 
 
-async def _pin_all(desk: CommandContext, agent: str, author: str, *, sure: bool) -> None:
+async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bool) -> None:
     """Each effect is shown before anything is pinned; where nobody can be asked, nothing is pinned unless `sure`."""
-    specs, left_out = await (await make_catalog(desk, agent)).choice(desk.now())
-    if not desk.json:
+    specs, left_out = await (await make_catalog(context, agent)).select_pins(context.now())
+    if not context.json:
         show(table(("TOOL", "EFFECT", ""), [_pin_row(spec) for spec in specs]))
         for tool, reason in left_out:
             say(f"Left out: {visible(tool)}, since {visible(reason)}.", style="yellow")
     if specs and not sure:
         _confirm(f"Pin {pluralize(len(specs), 'tool', 'tools')}?")
-    made = await desk.parts.store.pin(desk.workspace, specs, agent, author)
-    if desk.json:
+    made = await context.services.store.pin(context.workspace, specs, agent, author)
+    if context.json:
         told = [{"tool": tool, "reason": reason} for tool, reason in left_out]
         print_json({"pinned": [pin_json(each) for each in made], "left_out": told})
     else:
@@ -147,7 +147,13 @@ def _look_alike_text(name: str, others: Sequence[str]) -> str:
 
 def _row(tool: CatalogTool) -> tuple[str, ...]:
     last = local_time(tool.last_at) if tool.last_at is not None else ""
-    more = f"changed: {', '.join(tool.changed)}" if tool.changed else "on its agent's word" if tool.on_word else ""
+    more = (
+        f"changed: {', '.join(tool.changed)}"
+        if tool.changed
+        else "on its agent's word"
+        if tool.is_declaration_trusted
+        else ""
+    )
     more = "; ".join(filter(None, (_look_alike_text(tool.name, tool.looks_like), more)))
     agents = ", ".join(map(visible, tool.agents))
-    return visible(tool.name), tool.standing, tool.spec.effect or "unknown", agents, str(tool.calls), last, more
+    return visible(tool.name), tool.status, tool.spec.effect or "unknown", agents, str(tool.calls), last, more

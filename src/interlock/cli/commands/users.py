@@ -37,7 +37,7 @@ class UserRole(StrEnum):
 
 @command(app, open_or_create_database)
 async def add(
-    desk: CommandContext,
+    context: CommandContext,
     name: Name,
     role: Annotated[
         UserRole, typer.Option(help="Viewers look, reviewers decide, admins do everything.")
@@ -53,18 +53,22 @@ async def add(
         check_name(text)
     check_email(email)
     secret = _read_password() if password else ""
-    known = {user.name: user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
-    author, accounts = await _author(desk)
+    known = {
+        user.name: user for user in await context.services.store.users(context.workspace) if user.removed_at is None
+    }
+    author, accounts = await _author(context)
     teams, ended = frozenset(team or ()), RemovalEffects()
     if name in known:
         address = email or known[name].email
-        change = await accounts.change_user(desk.workspace, name, author, role=role.value, teams=teams, email=address)
-        user, ended = change.user, change.ended
+        change = await accounts.change_user(
+            context.workspace, name, author, role=role.value, teams=teams, email=address
+        )
+        user, ended = change.user, change.effects
     else:
-        user = await accounts.add_user(desk.workspace, name, role.value, author, teams, email)
+        user = await accounts.add_user(context.workspace, name, role.value, author, teams, email)
     if secret:
-        await accounts.set_password(desk.workspace, name, secret, author)
-    if desk.json:
+        await accounts.set_password(context.workspace, name, secret, author)
+    if context.json:
         print_json({**_user_json(user), "ended": asdict(ended)})
         return
     say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {join_or_none(sorted(user.teams))}.")
@@ -73,22 +77,22 @@ async def add(
 
 
 @command(app, open_database, "list")
-async def list_users(desk: CommandContext) -> None:
+async def list_users(context: CommandContext) -> None:
     """Who is there, with role and teams."""
-    users = [user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None]
-    if desk.json:
+    users = [user for user in await context.services.store.users(context.workspace) if user.removed_at is None]
+    if context.json:
         print_json({"items": [_user_json(user) for user in users], "next": None})
     elif users:
         heads = ("NAME", "ROLE", "TEAMS", *(("E-MAIL",) if any(user.email for user in users) else ()))
         rows = [(visible(u.name), u.role, visible(join_or_none(sorted(u.teams))), visible(u.email)) for u in users]
         show(table(heads, [row[: len(heads)] for row in rows], spare=heads[3:]))
     else:
-        say(f"There is nobody in the workspace {desk.workspace!r} yet. Add somebody: interlock users add NAME")
+        say(f"There is nobody in the workspace {context.workspace!r} yet. Add somebody: interlock users add NAME")
 
 
 @command(app, open_database)
 async def remove(
-    desk: CommandContext,
+    context: CommandContext,
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would end with it.")] = False,
@@ -98,28 +102,28 @@ async def remove(
     That are their grants, keys, sessions and links, and their delegations and votes of pending approvals. What was
     approved before stays approved, and what they decided stays in the record.
     """
-    author, accounts = await _author(desk)
+    author, accounts = await _author(context)
     if dry_run or (is_interactive() and not yes):
-        ended = await accounts.preview(desk.workspace, name)
-        if dry_run and desk.json:
+        ended = await accounts.preview_change(context.workspace, name)
+        if dry_run and context.json:
             print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
             return
         _print_ended(f"Removing {visible(name)} ends:", ended)
     if dry_run:
         return
     if is_interactive() and not yes:
-        prompts.confirm(f"Remove {visible(name)} from the workspace {desk.workspace!r}?")
-    change = await accounts.remove_user(desk.workspace, name, author)
-    if desk.json:
+        prompts.confirm(f"Remove {visible(name)} from the workspace {context.workspace!r}?")
+    change = await accounts.remove_user(context.workspace, name, author)
+    if context.json:
         removed_at = rfc3339(change.user.removed_at or 0)
-        print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.ended)})
+        print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.effects)})
     else:
-        _print_ended(f"Removed {visible(name)}. With them ended:", change.ended)
+        _print_ended(f"Removed {visible(name)}. With them ended:", change.effects)
 
 
 @command(app, open_database)
 async def link(
-    desk: CommandContext,
+    context: CommandContext,
     name: Name,
     role: Annotated[
         UserRole | None, typer.Option(show_default=False, help="For somebody who is not there yet.")
@@ -131,21 +135,21 @@ async def link(
     ] = "",
 ) -> None:
     """Print a link with which a person signs in, once, and can set a password."""
-    author, accounts = await _author(desk)
-    there = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+    author, accounts = await _author(context)
+    there = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     token = await accounts.create_link(
-        desk.workspace,
+        context.workspace,
         author,
         name,
         "" if role is None or name in there else role.value,
         frozenset(team or ()),
         parse_duration(lasts),
     )
-    server = desk.settings.server
+    server = context.settings.server
     named = (url or server.public_url).rstrip("/")
     base = named or f"http://{server.host}:{server.port}"
     address = f"{base}/welcome#{token}"
-    if desk.json:
+    if context.json:
         print_json({"user": name, "link": address, "lasts": lasts})
     else:
         say(f"Good for one sign-in as {visible(name)}, within {lasts}:")
@@ -155,33 +159,33 @@ async def link(
 
 
 @command(app, open_database)
-async def password(desk: CommandContext, name: Name) -> None:
+async def password(context: CommandContext, name: Name) -> None:
     """Set a person's password, from the terminal or a line of standard input. Ends their sessions and own keys."""
     secret = _read_password()
-    author, accounts = await _author(desk)
-    await accounts.set_password(desk.workspace, name, secret, author)
-    if desk.json:
+    author, accounts = await _author(context)
+    await accounts.set_password(context.workspace, name, secret, author)
+    if context.json:
         print_json({"user": name})
     else:
         say(f"{visible(name)} has a new password, and is signed out everywhere; keys of their own have ended.")
 
 
 @command(app, open_database, "sign-out")
-async def sign_out(desk: CommandContext, name: Name) -> None:
+async def sign_out(context: CommandContext, name: Name) -> None:
     """End all sessions of a person, and their own keys."""
-    author, accounts = await _author(desk)
-    sessions, keys = await accounts.sign_out_everywhere(desk.workspace, name, author)
-    if desk.json:
+    author, accounts = await _author(context)
+    sessions, keys = await accounts.sign_out_everywhere(context.workspace, name, author)
+    if context.json:
         print_json({"user": name, "sessions": sessions, "keys": keys})
     else:
         ended = f"{pluralize(sessions, 'session', 'sessions')} and {pluralize(keys, 'key', 'keys')}"
         say(f"{visible(name)} is signed out: {ended} ended.")
 
 
-async def _author(desk: CommandContext) -> tuple[str, Accounts]:
+async def _author(context: CommandContext) -> tuple[str, Accounts]:
     """Who changes something, and the accounts that say so."""
-    person = await desk.person("")
-    return person.name, desk.parts.accounts.traced(person.trace)
+    person = await context.resolve_reviewer("")
+    return person.name, context.services.accounts.with_trace(person.trace)
 
 
 def _print_ended(title: str, ended: RemovalEffects) -> None:

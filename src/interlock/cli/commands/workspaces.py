@@ -16,24 +16,24 @@ app = typer.Typer()
 
 @command(app, open_or_create_database)
 async def add(
-    desk: CommandContext,
+    context: CommandContext,
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="1 to 63 of a-z, 0-9 and -.")],
 ) -> None:
     """Make a workspace. Safe to run again."""
-    accounts = desk.parts.accounts
+    accounts = context.services.accounts
     there = name in dict(await accounts.workspaces())
     await accounts.add_workspace(name)
-    if desk.json:
+    if context.json:
         print_json({"name": name, "added": not there})
     else:
         say(f"The workspace {name} is there already." if there else f"Added the workspace {name}.")
 
 
 @command(app, open_database, "list")
-async def list_workspaces(desk: CommandContext) -> None:
+async def list_workspaces(context: CommandContext) -> None:
     """Which workspaces there are."""
-    found = await desk.parts.accounts.workspaces()
-    if desk.json:
+    found = await context.services.accounts.workspaces()
+    if context.json:
         print_json({"items": [{"name": name, "created_at": rfc3339(at)} for name, at in found], "next": None})
     elif found:
         show(table(("NAME", "SINCE"), [(visible(name), local_time(at)) for name, at in found]))

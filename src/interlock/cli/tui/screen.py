@@ -50,72 +50,72 @@ CARD_KEYS = "A approve  R reject  C answer  E edit  F full  Esc back  ? help  Q 
 Lines = list[list[Segment]]
 
 
-def render_screen(board: WatchState, console: Console) -> Segments:
+def render_screen(state: WatchState, console: Console) -> Segments:
     """Exactly as many lines as the terminal has; what is said and typed may take three each."""
-    said = [Text(f"!! {printable(board.trouble)}", style="bold red")] if board.trouble else []
-    said += [Text(printable(board.note))] if board.note else []
-    below = [line for text in said for line in _rendered(text, console)[:3]] + _rendered(_bottom(board), console)[-3:]
+    said = [Text(f"!! {printable(state.error)}", style="bold red")] if state.error else []
+    said += [Text(printable(state.note))] if state.note else []
+    below = [line for text in said for line in _rendered(text, console)[:3]] + _rendered(_bottom(state), console)[-3:]
     room = max(1, console.height - 1 - len(below))
-    lines = [*_rendered(_title(board), console)[:1], *_body(board, console, room), *below]
+    lines = [*_rendered(_title(state), console)[:1], *_body(state, console, room), *below]
     return Segments([segment for line in lines for segment in (*line, Segment.line())][:-1])
 
 
-def _title(board: WatchState) -> Text:
-    waiting = pluralize(len(board.pending), "call waits", "calls wait")
-    return Text(f"Interlock  {visible(board.desk.workspace)}  {waiting} for a decision", style="bold reverse")
+def _title(state: WatchState) -> Text:
+    waiting = pluralize(len(state.pending), "call waits", "calls wait")
+    return Text(f"Interlock  {visible(state.context.workspace)}  {waiting} for a decision", style="bold reverse")
 
 
-def _bottom(board: WatchState) -> Text:
-    if board.question is None:
-        return Text(CARD_KEYS if board.view else LIST_KEYS, style="dim")
-    return Text.assemble((board.question.label, "bold"), " ", visible(board.question.typed), ("_", "blink"))
+def _bottom(state: WatchState) -> Text:
+    if state.prompt is None:
+        return Text(CARD_KEYS if state.view else LIST_KEYS, style="dim")
+    return Text.assemble((state.prompt.label, "bold"), " ", visible(state.prompt.typed), ("_", "blink"))
 
 
-def _body(board: WatchState, console: Console, room: int) -> Lines:
-    if board.helping:
+def _body(state: WatchState, console: Console, room: int) -> Lines:
+    if state.shows_help:
         lines = _rendered(Text(HELP), console)
-    elif board.view is not None:
-        lines = _card(board, console, room)
+    elif state.view is not None:
+        lines = _card(state, console, room)
     else:
-        lines = _rendered(_list(board, room), console)
+        lines = _rendered(_list(state, room), console)
     return [*lines, *([] for _ in range(room))][:room]
 
 
-def _card(board: WatchState, console: Console, room: int) -> Lines:
+def _card(state: WatchState, console: Console, room: int) -> Lines:
     """Notes how far the person can have read."""
-    if board.view is None:
+    if state.view is None:
         return []
-    lines = _rendered(board.page or render_card(board.view, board.desk.now(), full=board.full), console)
-    board.height = len(lines)
-    board.offset = min(max(board.offset, 0), max(0, len(lines) - room))
-    board.seen_to = max(board.seen_to, board.offset + room)
-    below = len(lines) - board.offset - room
+    lines = _rendered(state.page or render_card(state.view, state.context.now(), full=state.shows_full_values), console)
+    state.height = len(lines)
+    state.offset = min(max(state.offset, 0), max(0, len(lines) - room))
+    state.lines_seen = max(state.lines_seen, state.offset + room)
+    below = len(lines) - state.offset - room
     if below <= 0:
-        return lines[board.offset :]
+        return lines[state.offset :]
     more = Text(f"   {pluralize(below + 1, 'more line', 'more lines')} below: Space", style="bold yellow")
-    board.seen_to = min(board.seen_to, board.height - 1)
-    return [*lines[board.offset : board.offset + room - 1], *_rendered(more, console)]
+    state.lines_seen = min(state.lines_seen, state.height - 1)
+    return [*lines[state.offset : state.offset + room - 1], *_rendered(more, console)]
 
 
-def _list(board: WatchState, room: int) -> RenderableType:
-    rows = board.rows()
+def _list(state: WatchState, room: int) -> RenderableType:
+    rows = state.rows()
     if not rows:
         return Text("\n  Nothing waits for a decision.", style="dim")
-    at = next((n for n, stored in enumerate(rows) if stored.approval.id == board.selected), 0)
+    at = next((n for n, stored in enumerate(rows) if stored.approval.id == state.selected), 0)
     first = max(0, min(at - room // 2, len(rows) - room))
     grid = Table.grid(padding=(0, 2), expand=True)
     for ratio in (None, None, None, None, None, 1, None, None):
         grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
     for stored in rows[first : first + room]:
-        grid.add_row(*_row(board, stored), style=_style(board, stored))
+        grid.add_row(*_row(state, stored), style=_style(state, stored))
     return grid
 
 
-def _row(board: WatchState, stored: Stored) -> Sequence[Text | str]:
+def _row(state: WatchState, stored: Stored) -> Sequence[Text | str]:
     approval, subject = stored.approval, stored.approval.subject
-    waits = approval.id in board.pending
-    mark = ">" if approval.id == board.selected else " "
-    left = duration_text(approval.expires_at - board.desk.now()) if waits else ""
+    waits = approval.id in state.pending
+    mark = ">" if approval.id == state.selected else " "
+    left = duration_text(approval.expires_at - state.context.now()) if waits else ""
     return (
         f"{mark} {visible(short_id(approval.id))}",
         left,
@@ -124,20 +124,20 @@ def _row(board: WatchState, stored: Stored) -> Sequence[Text | str]:
         Text(visible(subject.agent)),
         Text(shorten(approval_sentence(stored))),
         votes_text(approval) if waits else "",
-        styled_status("pending") if waits else Text(_result_text(board, stored)),
+        styled_status("pending") if waits else Text(_result_text(state, stored)),
     )
 
 
-def _result_text(board: WatchState, stored: Stored) -> str:
-    decided = stored.approval.decision
-    by = f" by {visible(decided.by)}" if decided else ""
-    return f"{status_at(stored.approval, board.desk.now())}{by}"
+def _result_text(state: WatchState, stored: Stored) -> str:
+    decision_record = stored.approval.decision
+    by = f" by {visible(decision_record.by)}" if decision_record else ""
+    return f"{status_at(stored.approval, state.context.now())}{by}"
 
 
-def _style(board: WatchState, stored: Stored) -> str:
-    if stored.approval.id not in board.pending:
+def _style(state: WatchState, stored: Stored) -> str:
+    if stored.approval.id not in state.pending:
         return "dim strike"
-    return "reverse" if stored.approval.id == board.selected else ""
+    return "reverse" if stored.approval.id == state.selected else ""
 
 
 def _rendered(content: RenderableType, console: Console) -> Lines:
@@ -170,10 +170,10 @@ class Keyboard:
         self._keys: deque[str] = deque()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def take(self) -> str | None:
+    def next_key(self) -> str | None:
         return self._keys.popleft() if self._keys else None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drops what was typed ahead: it was no answer to a question that nobody had read yet."""
         self._keys.clear()
         termios.tcflush(self._fd, termios.TCIFLUSH)
@@ -231,38 +231,40 @@ class BoardPrompt:
     """
 
     label: str
-    act: Callable[[str], Awaitable[str]]
+    on_answer: Callable[[str], Awaitable[str]]
     expected: str = ""
-    about: str = ""
-    key: bool = False
+    args_sha256: str = ""
+    is_single_key: bool = False
     typed: str = ""
 
 
 @dataclass(slots=True)
 class WatchState:
-    desk: CommandContext
-    whose: Reviewer | None = None  # only what waits for them
+    context: CommandContext
+    reviewer: Reviewer | None = None  # only what waits for them
     _: KW_ONLY
     pending: dict[str, Stored] = field(default_factory=dict)
-    gone: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the moment at which they leave the list
+    recently_decided: dict[str, tuple[Stored, int]] = field(
+        default_factory=dict
+    )  # with the moment at which they leave the list
     selected: str = ""
     view: ApprovalDetails | None = None
     page: RenderableType | None = None  # shown instead of the open card
     offset: int = 0
-    seen_to: int = 0  # lines of the open card that were on the screen
+    lines_seen: int = 0  # lines of the open card that were on the screen
     height: int = 0  # lines of the open card
-    full: bool = False
-    helping: bool = False
-    question: BoardPrompt | None = None
+    shows_full_values: bool = False
+    shows_help: bool = False
+    prompt: BoardPrompt | None = None
     note: str = ""
-    trouble: str = ""
+    error: str = ""
 
     def rows(self) -> list[Stored]:
         """Pending and just decided together, each where it stood."""
-        both = [*self.pending.values(), *(stored for stored, _ in self.gone.values())]
+        both = [*self.pending.values(), *(stored for stored, _ in self.recently_decided.values())]
         return sorted(both, key=lambda stored: (stored.approval.expires_at, stored.approval.id))
 
-    def chosen(self) -> Stored | None:
+    def selected_row(self) -> Stored | None:
         return next((stored for stored in self.rows() if stored.approval.id == self.selected), None)
 
     def open_id(self) -> str:
@@ -275,83 +277,85 @@ class WatchState:
             self.selected = ids[min(max(at + steps, 0), len(ids) - 1)]
 
     def close(self) -> None:
-        self.view, self.page, self.question, self.offset, self.seen_to = None, None, None, 0, 0
+        self.view, self.page, self.prompt, self.offset, self.lines_seen = None, None, None, 0, 0
 
-    def turn_to(self, page: RenderableType | None) -> None:
-        self.page, self.offset, self.seen_to = page, 0, 0
+    def show_page(self, page: RenderableType | None) -> None:
+        self.page, self.offset, self.lines_seen = page, 0, 0
 
     async def open(self, approval_id: str) -> None:
         self.close()
-        self.view = await self.desk.parts.inbox.show(self.desk.workspace, approval_id)
+        self.view = await self.context.services.inbox.show(self.context.workspace, approval_id)
 
     async def refresh(self) -> None:
         """A database that is locked or gone leaves the last picture and a line about it."""
         try:
-            self.desk.parts.store.check()
-            await self._list()
+            self.context.services.store.check_same_database()
+            await self._load_pending()
             await self._reopen()
-            self.trouble = ""
+            self.error = ""
         except Error as error:
-            self.trouble = error.message
+            self.error = error.message
 
-    async def _list(self) -> None:
-        now, workspace = self.desk.now(), self.desk.workspace
-        page = await self.desk.parts.inbox.list(workspace, ApprovalQuery(("pending",), limit=MAX_ROWS))
-        found = {s.approval.id: s for s in page.items if self._belongs(s.approval, now)}
+    async def _load_pending(self) -> None:
+        now, workspace = self.context.now(), self.context.workspace
+        page = await self.context.services.inbox.list(workspace, ApprovalQuery(("pending",), limit=MAX_ROWS))
+        found = {s.approval.id: s for s in page.items if self._is_listed(s.approval, now)}
         for approval_id in self.pending.keys() - found.keys():
-            await self._leave(approval_id, now)
+            await self._mark_decided(approval_id, now)
         self.pending = found
-        self.gone = {name: (s, until) for name, (s, until) in self.gone.items() if now < until and name not in found}
-        if self.chosen() is None:
+        self.recently_decided = {
+            name: (s, until) for name, (s, until) in self.recently_decided.items() if now < until and name not in found
+        }
+        if self.selected_row() is None:
             self.selected = ""
             self.move(0)
 
-    def _belongs(self, approval: Approval, now: int) -> bool:
+    def _is_listed(self, approval: Approval, now: int) -> bool:
         return status_at(approval, now) == "pending" and (
-            self.whose is None or needs_reviewer(approval, self.whose, now)
+            self.reviewer is None or needs_reviewer(approval, self.reviewer, now)
         )
 
-    async def _leave(self, approval_id: str, now: int) -> None:
+    async def _mark_decided(self, approval_id: str, now: int) -> None:
         try:
-            stored = await self.desk.parts.store.get(self.desk.workspace, approval_id)
+            stored = await self.context.services.store.get(self.context.workspace, approval_id)
         except NotFound:
             return
-        self.gone[approval_id] = (stored, max(now + DECIDED_SHOWN_FOR, stored.approval.release_at or 0))
+        self.recently_decided[approval_id] = (stored, max(now + DECIDED_SHOWN_FOR, stored.approval.release_at or 0))
 
     async def _reopen(self) -> None:
         """The open card follows the row; a question about what it said before is withdrawn."""
         if self.view is None:
             return
         before = self.view.stored.approval
-        self.view = await self.desk.parts.inbox.show(self.desk.workspace, before.id)
+        self.view = await self.context.services.inbox.show(self.context.workspace, before.id)
         after = self.view.stored.approval
         if after.args_sha256 != before.args_sha256:
-            self.seen_to = self.offset = 0
+            self.lines_seen = self.offset = 0
         stale = after.args_sha256 != before.args_sha256 or self.view.status != "pending"
-        if stale and self.question is not None and self.question.about:
-            self.question = self.page = None
+        if stale and self.prompt is not None and self.prompt.args_sha256:
+            self.prompt = self.page = None
             self.note = "Nothing was decided: the call changed while you were asked. Look again."
 
 
 class BackgroundSweeper:
     """Lets time pass without a server, in the background: a locked database must not freeze the view."""
 
-    def __init__(self, desk: CommandContext, done: Callable[[], None]) -> None:
-        self._desk = desk
+    def __init__(self, context: CommandContext, done: Callable[[], None]) -> None:
+        self._context = context
         self._done = done
         self._task: asyncio.Task[int] | None = None
         self._since = 0.0
-        self.trouble = ""
+        self.error = ""
 
     def step(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._task is not None and not self._task.done():
             if now - self._since > SLOW_DATABASE_SECONDS:
-                self.trouble = "The database is locked by another program. Waiting; what you see may be old."
+                self.error = "The database is locked by another program. Waiting; what you see may be old."
             return
         if now - self._since >= 1.0 or self._task is None:
             self._since = now
-            self._task = asyncio.create_task(self._desk.parts.worker.sweep())
+            self._task = asyncio.create_task(self._context.services.worker.sweep())
             self._task.add_done_callback(self._finish)
 
     def stop(self) -> None:
@@ -360,5 +364,5 @@ class BackgroundSweeper:
 
     def _finish(self, task: asyncio.Task[int]) -> None:
         error = None if task.cancelled() else task.exception()
-        self.trouble = error.message if isinstance(error, Error) else ""
+        self.error = error.message if isinstance(error, Error) else ""
         self._done()

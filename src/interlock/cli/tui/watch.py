@@ -36,151 +36,151 @@ KeyAction = Callable[[], Awaitable[None]]
 SCROLLS = {"up": -1, "down": 1, "page up": -10, "page down": 10}
 
 
-async def watch(desk: CommandContext, user: str, *, mine: bool) -> None:
-    if desk.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        await stream(desk)
+async def watch(context: CommandContext, user: str, *, mine: bool) -> None:
+    if context.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        await stream(context)
     else:
-        await Watcher(desk, user, await desk.person(user) if mine else None).run()
+        await Watcher(context, user, await context.resolve_reviewer(user) if mine else None).run()
 
 
 class Watcher:
     """Keys come in, the board changes, the picture follows; decisions run beside, so that nothing freezes."""
 
-    def __init__(self, desk: CommandContext, user: str, whose: Reviewer | None = None) -> None:
-        self._desk = desk
-        self._board = WatchState(desk, whose)
-        self._stir = asyncio.Event()
-        self._keys = Keyboard(self._stir.set)
-        self._doing: asyncio.Task[None] | None = None
+    def __init__(self, context: CommandContext, user: str, reviewer: Reviewer | None = None) -> None:
+        self._context = context
+        self._state = WatchState(context, reviewer)
+        self._wake_event = asyncio.Event()
+        self._keys = Keyboard(self._wake_event.set)
+        self._decision_task: asyncio.Task[None] | None = None
         self._quit = False
         console = Console(highlight=False, markup=False, emoji=False)
         self._live = Live(console=console, screen=True, auto_refresh=False)
-        self._choices = DecisionActions(self._board, user, console, self._ask, self._away)
+        self._actions = DecisionActions(self._state, user, console, self._ask, self._suspend_screen)
 
     async def run(self) -> None:
-        sweeping = BackgroundSweeper(self._desk, self._stir.set)
-        async with self._desk.parts.store.watch(self._desk.workspace) as changes:
-            ticking = asyncio.create_task(self._tick(changes.changed))
+        sweeper = BackgroundSweeper(self._context, self._wake_event.set)
+        async with self._context.services.store.watch(self._context.workspace) as changes:
+            ticking = asyncio.create_task(self._tick(changes.wait))
             try:
                 with self._keys.listening(), self._live:
                     while not self._quit:
-                        await self._step(sweeping)
+                        await self._step(sweeper)
             finally:
                 ticking.cancel()
-                sweeping.stop()
+                sweeper.stop()
 
     async def _tick(self, changed: Callable[[float], Awaitable[None]]) -> None:
         while True:
             await changed(1.0)
-            self._stir.set()
+            self._wake_event.set()
 
-    async def _step(self, sweeping: BackgroundSweeper) -> None:
-        board = self._board
-        if self._doing is not None and self._doing.done():
-            self._doing.result()  # what nobody foresaw ends the view, instead of passing in silence
-        sweeping.step()
-        await board.refresh()
-        board.trouble = board.trouble or sweeping.trouble
-        self._live.update(render_screen(board, self._live.console), refresh=True)
-        await self._stir.wait()
-        self._stir.clear()
-        while not self._quit and (key := self._keys.take()):
+    async def _step(self, sweeper: BackgroundSweeper) -> None:
+        state = self._state
+        if self._decision_task is not None and self._decision_task.done():
+            self._decision_task.result()  # what nobody foresaw ends the view, instead of passing in silence
+        sweeper.step()
+        await state.refresh()
+        state.error = state.error or sweeper.error
+        self._live.update(render_screen(state, self._live.console), refresh=True)
+        await self._wake_event.wait()
+        self._wake_event.clear()
+        while not self._quit and (key := self._keys.next_key()):
             await self._press(key)
 
     # Keys
 
     async def _press(self, key: str) -> None:
-        if self._board.question is not None:
-            self._answer(self._board.question, key)
+        if self._state.prompt is not None:
+            self._answer(self._state.prompt, key)
             return
-        self._board.note, self._board.helping = "", False
-        act = self._acts().get(key.lower())
+        self._state.note, self._state.shows_help = "", False
+        act = self._key_actions().get(key.lower())
         try:
             if act is not None:
                 await act()
         except Error as error:
-            self._board.note = error.message
+            self._state.note = error.message
 
-    def _acts(self) -> Mapping[str, KeyAction]:
-        page, choices = max(1, self._live.console.height - 6), self._choices
+    def _key_actions(self) -> Mapping[str, KeyAction]:
+        page, choices = max(1, self._live.console.height - 6), self._actions
         moves: dict[str, KeyAction] = {"page up": lambda: self._move(-page)}
         moves |= dict.fromkeys((" ", "page down"), lambda: self._move(page))
         moves |= dict.fromkeys(("j", "down"), lambda: self._move(1))
         moves |= dict.fromkeys(("k", "up"), lambda: self._move(-1))
         moves |= dict.fromkeys(("o", "enter"), self._open)
         moves |= dict.fromkeys(("escape", "backspace"), self._back)
-        moves |= {"f": self._whole, "?": self._help, "q": self._leave}
+        moves |= {"f": self._toggle_full, "?": self._help, "q": self._request_quit}
         moves |= {"a": choices.approve, "r": choices.reject, "c": choices.respond, "e": choices.edit, "z": choices.undo}
         return moves
 
     async def _move(self, steps: int) -> None:
-        if self._board.view is None:
-            self._board.move(steps)
+        if self._state.view is None:
+            self._state.move(steps)
         else:
-            self._board.offset += steps
+            self._state.offset += steps
 
     async def _open(self) -> None:
-        chosen = self._board.chosen()
-        if chosen is not None and self._board.view is None:
-            await self._board.open(chosen.approval.id)
+        chosen = self._state.selected_row()
+        if chosen is not None and self._state.view is None:
+            await self._state.open(chosen.approval.id)
 
     async def _back(self) -> None:
-        self._board.close()
+        self._state.close()
 
-    async def _whole(self) -> None:
-        self._board.full = not self._board.full
-        self._board.turn_to(None)
+    async def _toggle_full(self) -> None:
+        self._state.shows_full_values = not self._state.shows_full_values
+        self._state.show_page(None)
 
     async def _help(self) -> None:
-        self._board.helping = True
+        self._state.shows_help = True
 
-    async def _leave(self) -> None:
+    async def _request_quit(self) -> None:
         self._quit = True
 
     # Questions
 
-    def _ask(self, question: BoardPrompt) -> None:
-        self._board.question = question
-        self._keys.forget()
+    def _ask(self, prompt: BoardPrompt) -> None:
+        self._state.prompt = prompt
+        self._keys.clear()
 
-    def _answer(self, question: BoardPrompt, key: str) -> None:
+    def _answer(self, prompt: BoardPrompt, key: str) -> None:
         match key:
             case "escape":
                 self._end("Nothing was decided.")
             case "enter":
-                self._settle(question)
+                self._submit(prompt)
             case "backspace":
-                question.typed = question.typed[:-1]
+                prompt.typed = prompt.typed[:-1]
             case _ if key in SCROLLS:
-                self._board.offset += SCROLLS[key]
+                self._state.offset += SCROLLS[key]
             case _:
-                question.typed += key
-                if question.key:
-                    self._settle(question)
+                prompt.typed += key
+                if prompt.is_single_key:
+                    self._submit(prompt)
 
-    def _settle(self, question: BoardPrompt) -> None:
-        if question.expected and question.typed.strip().lower() != question.expected.lower():
+    def _submit(self, prompt: BoardPrompt) -> None:
+        if prompt.expected and prompt.typed.strip().lower() != prompt.expected.lower():
             self._end("Nothing was decided.")
-        elif self._doing is not None and not self._doing.done():
+        elif self._decision_task is not None and not self._decision_task.done():
             self._end("One moment: the last decision is still on its way. Nothing else was decided.")
         else:
             self._end("On its way …")
-            self._doing = asyncio.create_task(self._do(question, self._board.open_id()))
+            self._decision_task = asyncio.create_task(self._run_prompt(prompt, self._state.open_id()))
 
     def _end(self, note: str) -> None:
-        self._board.question, self._board.page, self._board.note = None, None, note
+        self._state.prompt, self._state.page, self._state.note = None, None, note
 
-    async def _do(self, question: BoardPrompt, approval_id: str) -> None:
+    async def _run_prompt(self, prompt: BoardPrompt, approval_id: str) -> None:
         try:
-            self._board.note = await question.act(question.typed)
-            if self._board.open_id() == approval_id:  # they may be at the next one already
-                self._board.close()
+            self._state.note = await prompt.on_answer(prompt.typed)
+            if self._state.open_id() == approval_id:  # they may be at the next one already
+                self._state.close()
         except Error as error:
-            self._board.note = error.message
-        self._stir.set()
+            self._state.note = error.message
+        self._wake_event.set()
 
     @asynccontextmanager
-    async def _away(self) -> AsyncIterator[None]:
+    async def _suspend_screen(self) -> AsyncIterator[None]:
         """Leaves screen and keyboard to another program."""
         self._live.stop()
         try:
@@ -190,60 +190,62 @@ class Watcher:
             self._live.start()
 
 
-async def stream(desk: CommandContext) -> None:
+async def stream(context: CommandContext) -> None:
     """Begins with what waits already; ends when it is interrupted."""
-    store, sweeping, said = desk.parts.store, BackgroundSweeper(desk, lambda: None), ""
-    async with store.watch(desk.workspace) as watch:
-        last = (await store.head(desk.workspace)).seq
-        await _print_all_waiting(desk)
+    store, sweeper, said = context.services.store, BackgroundSweeper(context, lambda: None), ""
+    async with store.watch(context.workspace) as watch:
+        last = (await store.head(context.workspace)).seq
+        await _print_all_waiting(context)
         while True:
-            trouble = sweeping.trouble
+            trouble = sweeper.error
             try:
-                last = await _print_new_events(desk, last)
-                sweeping.step()
+                last = await _print_new_events(context, last)
+                sweeper.step()
             except Error as error:
                 trouble = error.message
             if trouble != said:
                 _print_trouble(trouble)
                 said = trouble
-            await watch.changed(1.0)
+            await watch.wait(1.0)
             await asyncio.sleep(0)
 
 
-async def _print_all_waiting(desk: CommandContext) -> None:
-    page = await desk.parts.inbox.list(desk.workspace, ApprovalQuery(("pending",), limit=500))
+async def _print_all_waiting(context: CommandContext) -> None:
+    page = await context.services.inbox.list(context.workspace, ApprovalQuery(("pending",), limit=500))
     for stored in page.items:
-        _print_waiting(desk, stored)
+        _print_waiting(context, stored)
 
 
-async def _print_new_events(desk: CommandContext, after: int) -> int:
-    async for entries in desk.parts.store.entries(desk.workspace, after):
+async def _print_new_events(context: CommandContext, after: int) -> int:
+    async for entries in context.services.store.entries(context.workspace, after):
         for entry in entries:
-            await _print_event(desk, entry)
+            await _print_event(context, entry)
             after = entry.seq
     return after
 
 
-def _print_waiting(desk: CommandContext, stored: Stored) -> None:
-    approval, now = stored.approval, desk.now()
-    if desk.json:
+def _print_waiting(context: CommandContext, stored: Stored) -> None:
+    approval, now = stored.approval, context.now()
+    if context.json:
         head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
         print_json_line({**head, "approval": approval_item_json(stored, now)})
     else:
         _line(f"{rfc3339(now)}  {visible(short_id(approval.id)):8}  waiting{_about(stored)}")
 
 
-async def _print_event(desk: CommandContext, entry: Entry) -> None:
-    stored = await _stored(desk, entry.approval_id)
-    if desk.json:
-        print_json_line({**entry_json(entry), "approval": approval_item_json(stored, desk.now()) if stored else None})
+async def _print_event(context: CommandContext, entry: Entry) -> None:
+    stored = await _stored(context, entry.approval_id)
+    if context.json:
+        print_json_line(
+            {**entry_json(entry), "approval": approval_item_json(stored, context.now()) if stored else None}
+        )
     else:
         _line(event_line(entry) + (_about(stored) if stored else ""))
 
 
-async def _stored(desk: CommandContext, approval_id: str) -> Stored | None:
+async def _stored(context: CommandContext, approval_id: str) -> Stored | None:
     try:
-        return await desk.parts.store.get(desk.workspace, approval_id) if approval_id else None
+        return await context.services.store.get(context.workspace, approval_id) if approval_id else None
     except NotFound:
         return None
 
@@ -268,76 +270,80 @@ EDITOR_COMMAND = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # the shell looks it up, 
 class DecisionActions:
     def __init__(
         self,
-        board: WatchState,
+        state: WatchState,
         user: str,
         console: Console,
         ask: Callable[[BoardPrompt], None],
-        away: Callable[[], AbstractAsyncContextManager[None]],
+        suspend_screen: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        self._board = board
-        self._desk = board.desk
+        self._state = state
+        self._context = state.context
         self._user = user
         self._console = console
         self._ask = ask
-        self._away = away
-        self._rejected = ""  # what undo takes back
+        self._suspend_screen = suspend_screen
+        self._last_rejected_id = ""  # what undo takes back
 
     async def approve(self) -> None:
-        view = await self._before_them()
-        render_screen(self._board, self._console)  # says how much of the card there is, and how much they have seen
-        if self._board.seen_to < self._board.height:
-            self._board.note = "Read the card to its end first (Space), then press A."
+        view = await self._open_selected()
+        render_screen(self._state, self._console)  # says how much of the card there is, and how much they have seen
+        if self._state.lines_seen < self._state.height:
+            self._state.note = "Read the card to its end first (Space), then press A."
             return
         alarms = _alarms(view.card.findings)
         body = {"kind": "approve", "acknowledged": [alarm.id for alarm in alarms]}
         self._confirm(view, f"Approve {visible(_tool(view))}?", body, alarms)
 
     async def reject(self) -> None:
-        view = await self._before_them()
+        view = await self._open_selected()
         label = f"Reject {visible(_tool(view))}. Reason (Enter for none, Esc to go back):"
         self._ask(
             BoardPrompt(
                 label=label,
-                act=lambda reason: self._decide(view, {"kind": "reject", "reason": reason}),
+                on_answer=lambda reason: self._decide(view, {"kind": "reject", "reason": reason}),
                 expected="",
-                about=_sha(view),
+                args_sha256=_sha(view),
             )
         )
 
     async def respond(self) -> None:
-        view = await self._before_them()
+        view = await self._open_selected()
         label = f"Answer instead of running {visible(_tool(view))} (Esc to go back):"
-        self._ask(BoardPrompt(label=label, act=lambda text: self._said(view, text), expected="", about=_sha(view)))
+        self._ask(
+            BoardPrompt(
+                label=label, on_answer=lambda text: self._respond(view, text), expected="", args_sha256=_sha(view)
+            )
+        )
 
     async def edit(self) -> None:
         """The changes are shown before they are asked about."""
-        view = await self._before_them()
-        wanted = parse_json(await self._edited(view))
-        if not isinstance(wanted, Mapping):
+        view = await self._open_selected()
+        new_args = parse_json(await self._edit_in_editor(view))
+        if not isinstance(new_args, Mapping):
             raise InvalidRequest("The arguments are an object. Nothing was decided.")
-        changes = prompts.changes_between(shown_args(view.stored.payload), wanted)
-        alarms = _alarms(prompts.findings_in(view, wanted))
-        self._board.turn_to(Group(changes, render_findings(alarms)))
-        body = {"kind": "edit", "args": wanted, "acknowledged": [alarm.id for alarm in alarms]}
+        changes = prompts.changes_between(shown_args(view.stored.payload), new_args)
+        alarms = _alarms(prompts.findings_in(view, new_args))
+        self._state.show_page(Group(changes, render_findings(alarms)))
+        body = {"kind": "edit", "args": new_args, "acknowledged": [alarm.id for alarm in alarms]}
         self._confirm(view, f"Let {visible(_tool(view))} run with these changes?", body, alarms)
 
     async def undo(self) -> None:
-        chosen = self._board.chosen()
+        chosen = self._state.selected_row()
         selected = chosen.approval.id if chosen is not None and chosen.approval.status == "rejected" else ""
-        target = selected or self._rejected
+        target = selected or self._last_rejected_id
         if not target:
             raise Conflict("There is no rejection to undo.")
-        workspace, inbox = self._desk.workspace, self._desk.parts.inbox
-        before = await self._desk.parts.store.get(workspace, target)
-        after = await inbox.undo(workspace, target, await self._desk.person(self._user))
-        self._board.note, self._rejected = decision_text(before.approval, after, self._desk.now()), ""
+        workspace, inbox = self._context.workspace, self._context.services.inbox
+        before = await self._context.services.store.get(workspace, target)
+        after = await inbox.undo(workspace, target, await self._context.resolve_reviewer(self._user))
+        self._state.note, self._last_rejected_id = decision_text(before.approval, after, self._context.now()), ""
 
-    async def _before_them(self) -> ApprovalDetails:
+    async def _open_selected(self) -> ApprovalDetails:
         """The open card, or the selected one, opened."""
-        chosen = self._board.chosen()
-        if self._board.view is None and chosen is not None:
-            await self._board.open(chosen.approval.id)
-        view = self._board.view
+        chosen = self._state.selected_row()
+        if self._state.view is None and chosen is not None:
+            await self._state.open(chosen.approval.id)
+        view = self._state.view
         if view is None:
             raise Conflict("Nothing waits for a decision.")
         if view.status != "pending":
@@ -351,13 +357,19 @@ class DecisionActions:
             return await self._decide(view, body)
 
         if view.card.risk != "high" and not alarms:
-            self._ask(BoardPrompt(label=f"{question} y/N", act=act, expected="y", about=_sha(view), key=True))
+            self._ask(
+                BoardPrompt(
+                    label=f"{question} y/N", on_answer=act, expected="y", args_sha256=_sha(view), is_single_key=True
+                )
+            )
             return
         despite = f" Despite {pluralize(len(alarms), 'finding', 'findings')}:" if alarms else ""
         name = visible(_tool(view))  # as it is shown is how it can be typed
-        self._ask(BoardPrompt(label=f"{question}{despite} type {name}:", act=act, expected=name, about=_sha(view)))
+        self._ask(
+            BoardPrompt(label=f"{question}{despite} type {name}:", on_answer=act, expected=name, args_sha256=_sha(view))
+        )
 
-    async def _said(self, view: ApprovalDetails, text: str) -> str:
+    async def _respond(self, view: ApprovalDetails, text: str) -> str:
         if not text.strip():
             return "Nothing was decided: there was no answer."
         data = prompts.parse_answer(view, text)
@@ -365,24 +377,26 @@ class DecisionActions:
         return await self._decide(view, {"kind": "respond", **said})
 
     async def _decide(self, view: ApprovalDetails, body: Mapping[str, object]) -> str:
-        before, desk = view.stored.approval, self._desk
+        before, context = view.stored.approval, self._context
         if body["kind"] == "edit":
-            await load_current(desk)  # an edit is judged by the policy of now
+            await load_current(context)  # an edit is judged by the policy of now
         decision = read_decision({**body, "args_sha256": before.args_sha256})
-        after = await desk.parts.inbox.decide(desk.workspace, before.id, decision, await desk.person(self._user))
+        after = await context.services.inbox.decide(
+            context.workspace, before.id, decision, await context.resolve_reviewer(self._user)
+        )
         if after.status != "rejected":
-            return decision_text(before, after, desk.now())
-        self._rejected = after.id
-        left = duration_text((after.release_at or desk.now()) - desk.now())
+            return decision_text(before, after, context.now())
+        self._last_rejected_id = after.id
+        left = duration_text((after.release_at or context.now()) - context.now())
         return f"Rejected: {visible(_tool(view))} will not run. Z takes it back for {left}."
 
-    async def _edited(self, view: ApprovalDetails) -> bytes:
+    async def _edit_in_editor(self, view: ApprovalDetails) -> bytes:
         """What may deceive is spelled out in code points; so is everything else then."""
         text = json.dumps(shown_args(view.stored.payload), indent=2, ensure_ascii=bool(_alarms(view.card.findings)))
         with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
             file = Path(folder) / "args.json"
             file.write_text(text + "\n", encoding="utf-8")
-            async with self._away():
+            async with self._suspend_screen():
                 editor = await asyncio.create_subprocess_exec("/bin/sh", "-c", EDITOR_COMMAND, str(file))
                 status = await editor.wait()
             if status:

@@ -150,11 +150,11 @@ def decide(
 
 def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """Takes back a rejection that the agent has not heard of yet."""
-    decided = approval.decision
-    if approval.status != "rejected" or decided is None:
+    decision_record = approval.decision
+    if approval.status != "rejected" or decision_record is None:
         raise Conflict(f"Only a rejection can be undone; this is {approval.status}.", approval_id=approval.id)
-    if reviewer.role != "admin" and reviewer.name != decided.by:
-        message = f"{decided.by} rejected this; only they or an admin can undo it."
+    if reviewer.role != "admin" and reviewer.name != decision_record.by:
+        message = f"{decision_record.by} rejected this; only they or an admin can undo it."
         return record_refusal(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
@@ -186,9 +186,9 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
         raise AlreadyStarted(f"This cannot be cancelled: it is {approval.status}.", approval_id=approval.id)
     if approval.status not in ("pending", "approved"):
         raise already_decided_error(approval)
-    decided = DecisionRecord("cancel", actor, moment.now, reason=reason)
+    decision_record = DecisionRecord("cancel", actor, moment.now, reason=reason)
     return make_change(
-        next_version(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason}
+        next_version(approval, status="cancelled", decision=decision_record), "cancelled", actor, {}, {"reason": reason}
     )
 
 
@@ -211,22 +211,35 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
     """What the deadline does to a pending call: only a rule that says so in as many words approves."""
     if approval.status != "pending":
         return Change(approval)
-    if approval.terms.on_expiry == "approve" and not moment.behind and not approval.alarms:
-        decided = DecisionRecord(
+    if approval.terms.on_expiry == "approve" and not moment.is_clock_behind and not approval.alarms:
+        decision_record = DecisionRecord(
             "approve", SYSTEM_ACTOR, moment.now, reason="The rule approves when nobody answers in time."
         )
-        return _mark_approved(approval, decided, moment, {"by": "expiry"})
-    decided = DecisionRecord("expire", SYSTEM_ACTOR, moment.now, reason="The call timed out: nobody decided in time.")
-    return make_change(next_version(approval, status="expired", decision=decided), "expired", SYSTEM_ACTOR, {}, None)
+        return _mark_approved(approval, decision_record, moment, {"by": "expiry"})
+    decision_record = DecisionRecord(
+        "expire", SYSTEM_ACTOR, moment.now, reason="The call timed out: nobody decided in time."
+    )
+    return make_change(
+        next_version(approval, status="expired", decision=decision_record), "expired", SYSTEM_ACTOR, {}, None
+    )
 
 
 def already_decided_error(approval: Approval) -> Error:
     """What somebody is told who comes after the decision."""
     if approval.status == "expired":
         return Expired("This approval has expired. Let the agent propose the call again.", approval_id=approval.id)
-    decided = approval.decision
-    who = f"{decided.by} ({decided.kind})" if decided else approval.status
-    record = {"kind": decided.kind, "by": decided.by, "at": decided.at, "reason": decided.reason} if decided else None
+    decision_record = approval.decision
+    who = f"{decision_record.by} ({decision_record.kind})" if decision_record else approval.status
+    record = (
+        {
+            "kind": decision_record.kind,
+            "by": decision_record.by,
+            "at": decision_record.at,
+            "reason": decision_record.reason,
+        }
+        if decision_record
+        else None
+    )
     message = f"Already decided: {who}. Nothing was changed."
     return AlreadyDecided(message, approval_id=approval.id, status=approval.status, decision=record)
 
@@ -253,13 +266,15 @@ def _decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) 
     return _uncounted_decision_error(approval, decision, reviewer)
 
 
-def _is_counted(approval: Approval, seen: Acknowledgement, reviewer: Reviewer) -> bool:
+def _is_counted(approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer) -> bool:
     """Whether they approved these very arguments before, also in a stage that is complete."""
-    return seen.args_sha256 == approval.args_sha256 and any(vote.by == reviewer.name for vote in approval.votes)
+    return acknowledgement.args_sha256 == approval.args_sha256 and any(
+        vote.by == reviewer.name for vote in approval.votes
+    )
 
 
 def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
-    seen, kind = decision.seen, decision.kind
+    acknowledgement, kind = decision.seen, decision.kind
     stage = voting.open_stage(approval)
     ends = kind in ("respond", "reject")
     if not voting.has_open_vote(approval, reviewer):
@@ -272,10 +287,10 @@ def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: 
         allowed = ", ".join(approval.terms.decisions)
         message = f"This call cannot be answered by {kind}; allowed: {allowed}."
         return InvalidDecision(message, approval_id=approval.id)
-    if seen.args_sha256 is None and (approval.editors or approval.alarms) and not ends:
+    if acknowledgement.args_sha256 is None and (approval.editors or approval.alarms) and not ends:
         message = "The arguments were edited or may deceive: look at the card and send its args_sha256."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
-    if seen.args_sha256 not in (None, approval.args_sha256):
+    if acknowledgement.args_sha256 not in (None, approval.args_sha256):
         message = "The arguments changed since you saw them. Look again."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if kind != "approve":
@@ -312,38 +327,49 @@ def _refuse_decision(approval: Approval, decision: Decision, reviewer: Reviewer,
     return record_refusal(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
 
 
-def _approve(approval: Approval, seen: Acknowledgement, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+def _approve(
+    approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer, moment: Moment
+) -> Change[Approval]:
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
-    seat = voting.effective_voter(approval, reviewer, stage)
+    voter = voting.effective_voter(approval, reviewer, stage)
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
-    if seat is None or seat in voted or reviewer.name in voted:
+    if voter is None or voter in voted or reviewer.name in voted:
         return Change(approval)  # the same person's second vote changes nothing
-    vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
+    vote = Vote(reviewer.name, voter, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = fast_replace(approval, votes=(*approval.votes, vote))
     kind = "edit" if approval.editors else "approve"
-    decided = DecisionRecord(
-        kind, reviewer.name, moment.now, via=reviewer.via, reason=seen.reason, comment=seen.comment
+    decision_record = DecisionRecord(
+        kind,
+        reviewer.name,
+        moment.now,
+        via=reviewer.via,
+        reason=acknowledgement.reason,
+        comment=acknowledgement.comment,
     )
-    content: dict[str, object] = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": seen.comment}
-    content |= {"reason": seen.reason} if seen.reason else {}
-    content |= {"seat": seat} if seat != reviewer.name else {}
+    content: dict[str, object] = {
+        "args_sha256": approval.args_sha256,
+        **reviewer.trace,
+        "comment": acknowledgement.comment,
+    }
+    content |= {"reason": acknowledgement.reason} if acknowledgement.reason else {}
+    content |= {"seat": voter} if voter != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
         return make_change(next_version(counted), "voted", reviewer.name, {"stage": stage}, content)
-    return _mark_approved(counted, decided, moment, {"stage": stage}, content)
+    return _mark_approved(counted, decision_record, moment, {"stage": stage}, content)
 
 
 def _mark_approved(
     approval: Approval,
-    decided: DecisionRecord,
+    decision_record: DecisionRecord,
     moment: Moment,
     data: Mapping[str, object],
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
-    approved = next_version(approval, status="approved", decision=decided, start_by=start_by)
-    return make_change(approved, "approved", decided.by, data, content)
+    approved = next_version(approval, status="approved", decision=decision_record, start_by=start_by)
+    return make_change(approved, "approved", decision_record.by, data, content)
 
 
 def _edit(
@@ -384,7 +410,7 @@ def _edit(
 
 
 def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    decided = DecisionRecord(
+    decision_record = DecisionRecord(
         "respond",
         reviewer.name,
         moment.now,
@@ -393,7 +419,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
         comment=decision.seen.comment,
     )
     said = decision.message if decision.answer is None else decision.answer
-    responded = next_version(approval, status="responded", decision=decided)
+    responded = next_version(approval, status="responded", decision=decision_record)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": decision.seen.comment}
     return make_change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
@@ -401,15 +427,17 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """One rejection ends it; the agent hears of it when the undo window has passed."""
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
-    decided = DecisionRecord("reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment)
+    decision_record = DecisionRecord(
+        "reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment
+    )
     release_at = moment.now + approval.terms.undo_window
-    rejected = next_version(approval, status="rejected", decision=decided, release_at=release_at)
+    rejected = next_version(approval, status="rejected", decision=decision_record, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
     return make_change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
 
 def _refuse_if_behind(moment: Moment) -> None:
-    if moment.behind:
+    if moment.is_clock_behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is approved until it is set right.")
 
 
@@ -432,8 +460,13 @@ ALREADY_VOTED = "You have approved this already. It still needs others."
 
 def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
     """For each kind of decision what stands in the way, or "": findings do not, once somebody looked at them."""
-    seen = Acknowledgement(approval.args_sha256, approval.alarms)
-    tries: tuple[Decision, ...] = (Approve(seen), Edit(b"{}", seen), Respond("?", seen=seen), Reject(seen=seen))
+    acknowledgement = Acknowledgement(approval.args_sha256, approval.alarms)
+    tries: tuple[Decision, ...] = (
+        Approve(acknowledgement),
+        Edit(b"{}", acknowledgement),
+        Respond("?", seen=acknowledgement),
+        Reject(seen=acknowledgement),
+    )
     return {each.kind: _blocked_reason(approval, each, reviewer, now) for each in tries}
 
 
@@ -458,7 +491,7 @@ def _blocked_reason(approval: Approval, decision: Decision, reviewer: Reviewer, 
     )
     prepared = same if decision.kind == "edit" else None
     try:
-        change = decide(approval, decision, reviewer, Moment(now, behind=False), prepared)
+        change = decide(approval, decision, reviewer, Moment(now, is_clock_behind=False), prepared)
     except Error as error:
         return error.message
     if change.error is not None:

@@ -33,9 +33,9 @@ class Question(NamedTuple):
 
 def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """Shows who is on it: the last to claim it has it, and everybody may still decide."""
-    hindrance = _refuse_if_not_allowed(approval, "claim", reviewer, moment)
-    if hindrance is not None:
-        return hindrance
+    refusal = _refuse_if_not_allowed(approval, "claim", reviewer, moment)
+    if refusal is not None:
+        return refusal
     if approval.claimed_by == reviewer.name:
         return Change(approval)
     claimed = next_version(approval, claimed_by=reviewer.name)
@@ -43,9 +43,9 @@ def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appr
 
 
 def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    hindrance = _refuse_if_not_allowed(approval, "release", reviewer, moment)
-    if hindrance is not None:
-        return hindrance
+    refusal = _refuse_if_not_allowed(approval, "release", reviewer, moment)
+    if refusal is not None:
+        return refusal
     if not approval.claimed_by:
         return Change(approval)
     if approval.claimed_by != reviewer.name:
@@ -66,9 +66,9 @@ def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approva
 
 def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """A question to the agent; the call goes on waiting, and the deadline stays."""
-    hindrance = _refuse_if_not_allowed(approval, "ask", reviewer, moment)
-    if hindrance is not None:
-        return hindrance
+    refusal = _refuse_if_not_allowed(approval, "ask", reviewer, moment)
+    if refusal is not None:
+        return refusal
     _check_text("A question", text, MAX_QUESTION)
     number = approval.asked + 1
     if number > MAX_QUESTIONS:

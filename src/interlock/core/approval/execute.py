@@ -52,7 +52,7 @@ def start(
     moment: Moment,
     *,
     runner_is_dead: bool,
-    stopped: Frozen | DeniedNow | None = None,
+    start_error: Frozen | DeniedNow | None = None,
 ) -> Change[Approval]:
     """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs.
 
@@ -64,9 +64,9 @@ def start(
     repeated = not runner_is_dead and _is_resent_start(approval, runner, moment)
     if not repeated and not is_startable(approval, moment.now, runner_is_dead=runner_is_dead):
         raise _not_startable_error(approval)
-    if stopped is not None and not repeated:
-        return _refuse_start(approval, stopped, moment)
-    if moment.behind:
+    if start_error is not None and not repeated:
+        return _refuse_start(approval, start_error, moment)
+    if moment.is_clock_behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
     if repeated:
@@ -76,11 +76,11 @@ def start(
     return make_change(running, "started", runner, {"fence": fence})
 
 
-def _refuse_start(approval: Approval, stopped: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
+def _refuse_start(approval: Approval, start_error: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
     """A freeze passes; what the policy denies is over, unless it runs: that is left to end."""
-    if isinstance(stopped, Frozen) or approval.status != "approved":
-        raise stopped
-    return cancel(approval, POLICY_ACTOR, str(stopped.ids["reason"]), moment)._replace(error=stopped)
+    if isinstance(start_error, Frozen) or approval.status != "approved":
+        raise start_error
+    return cancel(approval, POLICY_ACTOR, str(start_error.ids["reason"]), moment)._replace(error=start_error)
 
 
 def is_startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:

@@ -35,7 +35,7 @@ class Proposal(NamedTuple):
     preview: str = ""
     policy_sha256: str = ""
     shadows: tuple[tuple[str, str], ...] = ()
-    given: bool = False
+    has_caller_id: bool = False
     misfits: tuple[Problem, ...] = ()
     effects: tuple[str, ...] = ()
 
@@ -50,8 +50,8 @@ def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval
     """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
     terms = _allow_terms(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
     reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
-    by = DecisionRecord("approve", "policy", moment.now, reason=reason)
-    return _allow_proposal(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
+    decision_record = DecisionRecord("approve", "policy", moment.now, reason=reason)
+    return _allow_proposal(proposal, terms, decision_record, {"by": "rule", "rule": verdict.rule}, moment)
 
 
 @lru_cache(maxsize=1_000)
@@ -62,12 +62,12 @@ def _allow_terms(rule: str, priority: str, start_within: int) -> Ask:
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
     """Counts the use: the grant as it is afterwards goes into the same transaction."""
-    by = DecisionRecord(
+    decision_record = DecisionRecord(
         "approve", grant.created_by, moment.now, via="grant", reason=f"Covered by the grant {grant.id}."
     )
     data = {"by": "grant", "grant": grant.id, "granted_by": grant.created_by, "rule": terms.rule}
     amounts = Amounts(proposal.shown.data)
-    change = _allow_proposal(proposal, terms, by, data, moment)
+    change = _allow_proposal(proposal, terms, decision_record, data, moment)
     used = use(grant, amounts, moment)
     (event,) = change.events
     counted = {"use": used.uses, "uses_left": used.uses_left}
@@ -96,7 +96,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 
-def check_same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
+def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -> None:
     """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
 
     `given` is the approval id that the caller wants, if any.
@@ -104,14 +104,14 @@ def check_same_call(approval: Approval, call: ToolCall, given: str = "") -> None
     if not approval.subject.same(call):
         message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
         raise CallMismatch(message)  # without its approval id, which could be another agent's
-    if given not in ("", approval.id):
+    if approval_id not in ("", approval.id):
         raise CallMismatch("This call is known under another approval id.")
 
 
-def check_approval_id(given: str) -> None:
+def check_approval_id(approval_id: str) -> None:
     """In one spelling only, so that one id cannot stand for two approvals."""
     try:
-        canonical = not given or str(UUID(given)) == given
+        canonical = not approval_id or str(UUID(approval_id)) == approval_id
     except ValueError:
         canonical = False
     if not canonical:
@@ -144,13 +144,13 @@ def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int) -> Appr
 
 
 def _allow_proposal(
-    proposal: Proposal, terms: Ask, decided: DecisionRecord, data: Mapping[str, object], moment: Moment
+    proposal: Proposal, terms: Ask, decision_record: DecisionRecord, data: Mapping[str, object], moment: Moment
 ) -> Change[Approval]:
-    if moment.behind:
+    if moment.is_clock_behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
     start_by = moment.now + terms.start_within
     born = _new_approval(proposal, terms, "approved", moment.now)
-    approval = fast_replace(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
+    approval = fast_replace(born, decision=decision_record, start_by=start_by, grant_id=str(data.get("grant", "")))
     return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
 
 
@@ -193,7 +193,7 @@ def _match_facts(call: ToolCall) -> dict[str, object]:
 
 
 def _amount_facts(used: Grant, amounts: Amounts) -> dict[str, object]:
-    amount = amounts.at(used.budget_of) if used.budget else None
+    amount = amounts.get(used.budget_of) if used.budget else None
     return {} if amount is None else {"amount": format_amount(amount), "budget_left": used.budget_left}
 
 

@@ -12,7 +12,7 @@ from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Moment
 
 class Timer(NamedTuple):
     at: int
-    what: str  # remind | escalate | expire | lapse | lose
+    action: str  # remind | escalate | expire | lapse | lose
 
 
 def pending_timers(approval: Approval) -> tuple[Timer, ...]:
@@ -50,7 +50,7 @@ def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool 
     plan = pending_timers(approval)
     if not plan or moment.now < plan[0].at:
         return Change(approval)
-    match plan[0].what:
+    match plan[0].action:
         case "lapse":
             return execute.expire_unstarted(approval, moment)
         case "lose":
@@ -65,7 +65,7 @@ def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
     end = approval.expires_at
     reminders, rungs = _reminder_and_escalation_times(approval)
     early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in rungs if at < end]
-    return (*sorted(early, key=lambda due: (due.at, due.what)), Timer(end, "expire"))
+    return (*sorted(early, key=lambda due: (due.at, due.action)), Timer(end, "expire"))
 
 
 def _first_timer_at(approval: Approval) -> int:
@@ -74,8 +74,8 @@ def _first_timer_at(approval: Approval) -> int:
     created = approval.created_at + approval.deferred
     for after in terms.remind[approval.reminded :]:
         first = min(first, created + (after or (approval.expires_at - created) // 2))
-    for rung in terms.ladder[approval.escalated :] if terms.ladder else ():
-        first = min(first, created + rung.after)
+    for step in terms.ladder[approval.escalated :] if terms.ladder else ():
+        first = min(first, created + step.after)
     return first
 
 
@@ -84,7 +84,7 @@ def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[
     created, terms = approval.created_at + approval.deferred, approval.terms
     half = (approval.expires_at - created) // 2
     reminders = [created + (after or half) for after in terms.remind[approval.reminded :]]
-    return reminders, [created + rung.after for rung in terms.ladder[approval.escalated :]] if terms.ladder else []
+    return reminders, [created + step.after for step in terms.ladder[approval.escalated :]] if terms.ladder else []
 
 
 def _unknown_at(approval: Approval) -> int:
@@ -94,9 +94,9 @@ def _unknown_at(approval: Approval) -> int:
 
 
 def _escalate(approval: Approval) -> Change[Approval]:
-    rung = approval.terms.ladder[approval.escalated]
+    step = approval.terms.ladder[approval.escalated]
     climbed = next_version(approval, escalated=approval.escalated + 1)
-    content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
+    content = {"users": sorted(step.to.users), "teams": sorted(step.to.teams), "channels": list(step.channels)}
     return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.escalated}, content)
 
 

@@ -48,9 +48,9 @@ def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str |
         return reviewer.name
     if reviewer.role in ("viewer", "agent") or _is_excluded(approval, reviewer.name):
         return None
-    seats = list(_delegators(approval, reviewer, stage))
+    delegators = list(_delegators(approval, reviewer, stage))
     taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
-    return next((name for name in seats if name not in taken), seats[0] if seats else None)
+    return next((name for name in delegators if name not in taken), delegators[0] if delegators else None)
 
 
 def may_vote(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
@@ -110,7 +110,7 @@ def stricter_terms(old: Ask, new: Ask) -> Ask:
         decisions=tuple(kind for kind in old.decisions if kind in new.decisions),
         priority=max(old.priority, new.priority, key=("low", "medium", "high").index),
         on_expiry=new.on_expiry if old.on_expiry == "approve" else old.on_expiry,
-        ladder=tuple(rung if rung in new.ladder else replace(rung, to=People()) for rung in old.ladder),
+        ladder=tuple(step if step in new.ladder else replace(step, to=People()) for step in old.ladder),
         undo_window=max(old.undo_window, new.undo_window),
         start_within=min(old.start_within, new.start_within),
         notes=tuple(dict.fromkeys((*old.notes, *new.notes))),
@@ -155,10 +155,10 @@ def may_participate(approval: Approval, name: str, role: str) -> bool:
 
 def _delegators(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
     """Whose seats they may take: of those who delegated this approval to them, and of those who are away."""
-    for lent in (*approval.delegations, *reviewer.covers):
-        meant = lent.to.include(reviewer.name, reviewer.teams) and not _is_excluded(approval, lent.by)
-        if meant and _is_stage_approver(approval, lent.by, lent.role, lent.teams, stage):
-            yield lent.by
+    for delegation in (*approval.delegations, *reviewer.delegations_to_me):
+        meant = delegation.to.include(reviewer.name, reviewer.teams) and not _is_excluded(approval, delegation.by)
+        if meant and _is_stage_approver(approval, delegation.by, delegation.role, delegation.teams, stage):
+            yield delegation.by
 
 
 def _stage_text(stage: Stage) -> str:
@@ -182,7 +182,7 @@ def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozense
     if approvers is None:
         return True
     rungs = approval.terms.ladder[: approval.escalated]
-    return approvers.include(name, teams) or any(rung.to.include(name, teams) for rung in rungs)
+    return approvers.include(name, teams) or any(step.to.include(name, teams) for step in rungs)
 
 
 def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:

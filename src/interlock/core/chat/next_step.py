@@ -16,7 +16,7 @@ class TurnLimits:
 
     turns: int = 30
     tokens: int = 500_000
-    took: int = 900_000
+    work_ms: int = 900_000
 
 
 DEFAULT_LIMITS = TurnLimits()
@@ -35,10 +35,10 @@ class HandleCalls(NamedTuple):
     `given_up`: it was stopped, or something newer was said, so what has not started is withdrawn.
     """
 
-    ask: tuple[PendingCall, ...] = ()
+    to_propose: tuple[PendingCall, ...] = ()
     start: tuple[PendingCall, ...] = ()
-    wait: tuple[PendingCall, ...] = ()
-    given_up: str = ""
+    to_await: tuple[PendingCall, ...] = ()
+    withdrawal: str = ""
 
 
 class EndTurn(NamedTuple):
@@ -57,34 +57,34 @@ ThreadStep = CallModel | HandleCalls | EndTurn | Idle
 
 def next_step(log: Sequence[ThreadEntry], limits: TurnLimits = DEFAULT_LIMITS) -> ThreadStep:
     """What a thread needs next."""
-    story = read_turn_state(log)
-    waiting = [call for call in story.calls.values() if not call.ended]
+    state = read_turn_state(log)
+    waiting = [call for call in state.calls.values() if not call.ended]
     if waiting:
-        return _handle_calls(waiting, story)
-    if story.over:
+        return _handle_calls(waiting, state)
+    if state.is_over:
         return Idle()
-    if story.stopped:
+    if state.stopped:
         return EndTurn("stopped", "Stopped.")
-    if story.replied and not story.calls and not story.unseen:
+    if state.replied and not state.calls and not state.has_unseen:
         return EndTurn("done")
-    reached = _limit_message(story, limits)
-    return EndTurn("limit", reached) if reached else CallModel(story.attempts + 1, story.not_before)
+    reached = _limit_message(state, limits)
+    return EndTurn("limit", reached) if reached else CallModel(state.attempts + 1, state.not_before)
 
 
-def _handle_calls(waiting: Sequence[PendingCall], story: TurnState) -> HandleCalls:
-    fresh = tuple(call for call in waiting if not call.approval and not call.child)
-    start = tuple(call for call in waiting if call.decided == "approved" and not call.child)
+def _handle_calls(waiting: Sequence[PendingCall], state: TurnState) -> HandleCalls:
+    fresh = tuple(call for call in waiting if not call.approval_id and not call.child)
+    start = tuple(call for call in waiting if call.decision == "approved" and not call.child)
     wait = tuple(call for call in waiting if call not in fresh and call not in start)
-    given_up = "stopped" if story.stopped else ("said" if story.unseen else "")
-    return HandleCalls(fresh, start, wait, given_up)
+    withdrawal = "stopped" if state.stopped else ("said" if state.has_unseen else "")
+    return HandleCalls(fresh, start, wait, withdrawal)
 
 
-def _limit_message(story: TurnState, limits: TurnLimits) -> str:
+def _limit_message(state: TurnState, limits: TurnLimits) -> str:
     more = "Send a message to go on."
-    if story.turns >= limits.turns:
+    if state.turns >= limits.turns:
         return f"The limit of {limits.turns} model turns for one message is reached. {more}"
-    if story.tokens >= limits.tokens:
+    if state.tokens >= limits.tokens:
         return f"The limit of {limits.tokens:,} tokens for one message is reached. {more}"
-    if story.took >= limits.took:
-        return f"The limit of {limits.took // 1000:,} seconds of work for one message is reached. {more}"
+    if state.work_ms >= limits.work_ms:
+        return f"The limit of {limits.work_ms // 1000:,} seconds of work for one message is reached. {more}"
     return ""

@@ -41,7 +41,7 @@ LEDGER_FIELDS = (
 class ThreadEntry(NamedTuple):
     """One thing that happened in a thread; `body` is JSON."""
 
-    n: int
+    number: int
     at: int
     kind: str
     actor: str
@@ -73,9 +73,9 @@ class Thread:
     parent_call: str
     path: tuple[str, ...]
     status: str
-    lines: int
+    entry_count: int
     due_at: int | None
-    woken: int
+    wake_count: int
     runner: str
     fence: int
     confirmation: Confirmation | None
@@ -87,8 +87,8 @@ class ThreadTransition(NamedTuple):
     """A thread's next state, and the lines that explain it. `wakes` are threads that have to look again."""
 
     thread: Thread
-    lines: tuple[NewThreadEntry, ...] = ()
-    wakes: tuple[str, ...] = ()
+    entries: tuple[NewThreadEntry, ...] = ()
+    wake_threads: tuple[str, ...] = ()
     content: Mapping[str, object] | None = None
 
 
@@ -108,32 +108,32 @@ def is_thread_id(name: str) -> bool:
     return _ID.fullmatch(name) is not None
 
 
-def open_thread(thread_id: str, place: ThreadOrigin, text: str, moment: Moment, via: str = "") -> ThreadTransition:
+def open_thread(thread_id: str, origin: ThreadOrigin, text: str, moment: Moment, via: str = "") -> ThreadTransition:
     check_text(text)
     now = moment.now
     title = " ".join(text.split())[:MAX_TITLE]
     thread = Thread(
         thread_id,
-        place.workspace,
-        place.agent,
-        person=place.person,
+        origin.workspace,
+        origin.agent,
+        person=origin.person,
         title=title,
-        parent=place.parent,
-        parent_call=place.parent_call,
-        path=place.path,
+        parent=origin.parent,
+        parent_call=origin.parent_call,
+        path=origin.path,
         status="ready",
-        lines=0,
+        entry_count=0,
         due_at=now,
-        woken=0,
+        wake_count=0,
         runner="",
         fence=0,
         confirmation=None,
         created_at=now,
         updated_at=now,
     )
-    actor = f"agent:{place.path[-2]}" if place.parent else place.person
+    actor = f"agent:{origin.path[-2]}" if origin.parent else origin.person
     return ThreadTransition(
-        thread, (NewThreadEntry("said", actor, {"text": text, "agent": place.agent, **_via_field(via)}),)
+        thread, (NewThreadEntry("said", actor, {"text": text, "agent": origin.agent, **_via_field(via)}),)
     )
 
 
@@ -144,7 +144,7 @@ def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str
     Nor is a yes that came `via` an interface that does not show the question: it may be to another one of the model's.
     """
     check_text(text)
-    lines = [NewThreadEntry("said", person, {"text": text, **_via_field(via)})]
+    entries = [NewThreadEntry("said", person, {"text": text, **_via_field(via)})]
     confirmation, open_one = thread.confirmation, thread.confirmation
     content: dict[str, object] | None = None
     if open_one is not None and open_one.answer == "open":
@@ -152,13 +152,13 @@ def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str
         answer = parse_answer(text) if could_read and not via else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
-        lines.insert(0, NewThreadEntry("confirmed", person, body))
+        entries.insert(0, NewThreadEntry("confirmed", person, body))
         content = {"args_sha256": open_one.args_sha256}
         content |= {} if answer == "closed" else {"text": text[:MAX_TITLE]}  # what answers nothing is a message
     elif open_one is not None:
         confirmation = None  # a yes that was not used by the very next turn is over
     said = replace(_wake(thread, moment), confirmation=confirmation)
-    return ThreadTransition(said, tuple(lines), content=content)
+    return ThreadTransition(said, tuple(entries), content=content)
 
 
 def _via_field(via: str) -> dict[str, object]:
@@ -184,63 +184,67 @@ def acquire(thread: Thread, runner: str, lease: int, moment: Moment, *, runner_i
     due = thread.due_at is not None and moment.now >= thread.due_at
     if not due and not (thread.status == "running" and runner_is_dead):
         raise Conflict("Somebody else is at this thread, or there is nothing to do.", thread_id=thread.id)
-    taken = replace(thread, status="running", due_at=moment.now + lease, runner=runner, fence=thread.fence + 1, woken=0)
-    lines = (NewThreadEntry("resumed", runner, {}),) if thread.status == "running" else ()
-    return ThreadTransition(taken, lines)
+    taken = replace(
+        thread, status="running", due_at=moment.now + lease, runner=runner, fence=thread.fence + 1, wake_count=0
+    )
+    entries = (NewThreadEntry("resumed", runner, {}),) if thread.status == "running" else ()
+    return ThreadTransition(taken, entries)
 
 
 def renew(thread: Thread, fence: int, lease: int, moment: Moment) -> ThreadTransition:
     return ThreadTransition(replace(_check_lease(thread, fence), due_at=moment.now + lease))
 
 
-def append(thread: Thread, fence: int, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
-    return ThreadTransition(replace(_check_lease(thread, fence), updated_at=moment.now), tuple(lines))
+def append(thread: Thread, fence: int, entries: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
+    return ThreadTransition(replace(_check_lease(thread, fence), updated_at=moment.now), tuple(entries))
 
 
-def mirror(thread: Thread, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
+def mirror(thread: Thread, entries: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
     """What happened in a thread below it, for whoever reads this one; nothing follows from it here."""
-    return ThreadTransition(replace(thread, updated_at=moment.now), tuple(lines))
+    return ThreadTransition(replace(thread, updated_at=moment.now), tuple(entries))
 
 
 def request_confirmation(
-    thread: Thread, fence: int, confirmation: Confirmation, lines: Sequence[NewThreadEntry], moment: Moment
+    thread: Thread, fence: int, confirmation: Confirmation, entries: Sequence[NewThreadEntry], moment: Moment
 ) -> ThreadTransition:
     """One open confirmation per thread: a new one replaces the old."""
     body = {"call": confirmation.call, "tool": confirmation.tool, "args_sha256": confirmation.args_sha256}
     asked = replace(_check_lease(thread, fence), confirmation=confirmation, updated_at=moment.now)
-    return ThreadTransition(asked, (NewThreadEntry("confirming", confirmation.person, body), *lines))
+    return ThreadTransition(asked, (NewThreadEntry("confirming", confirmation.person, body), *entries))
 
 
 def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha256: str) -> ThreadTransition:
     """Spends the yes on this call; raises Conflict if there is none. Asked again for the same call, it stands."""
-    held, given = _check_lease(thread, fence), thread.confirmation
-    fits = given is not None and (given.tool, given.args_sha256) == (tool, args_sha256)
-    if given is None or not fits or given.answer not in ("yes", f"used {call}"):
+    leased, confirmation = _check_lease(thread, fence), thread.confirmation
+    fits = confirmation is not None and (confirmation.tool, confirmation.args_sha256) == (tool, args_sha256)
+    if confirmation is None or not fits or confirmation.answer not in ("yes", f"used {call}"):
         raise Conflict("Nobody said yes to this.", thread_id=thread.id)
-    return ThreadTransition(replace(held, confirmation=replace(given, answer=f"used {call}")))
+    return ThreadTransition(replace(leased, confirmation=replace(confirmation, answer=f"used {call}")))
 
 
 def suspend(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> ThreadTransition:
     """Until then, or until it is woken. What happened since it was claimed makes it due at once."""
-    held = _check_lease(thread, fence)
-    if thread.woken:
-        return ThreadTransition(replace(held, status="ready", due_at=moment.now, runner=""))
-    return ThreadTransition(replace(held, status="waiting", due_at=due_at, runner=""))
+    leased = _check_lease(thread, fence)
+    if thread.wake_count:
+        return ThreadTransition(replace(leased, status="ready", due_at=moment.now, runner=""))
+    return ThreadTransition(replace(leased, status="waiting", due_at=due_at, runner=""))
 
 
-def end(thread: Thread, fence: int, seen: int, lines: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
+def end(
+    thread: Thread, fence: int, seen_up_to: int, entries: Sequence[NewThreadEntry], moment: Moment
+) -> ThreadTransition:
     """The turn is over, unless something was said that it has not `seen`.
 
     A question of a turn that did not come to its end was perhaps never told to anybody: it is closed.
     """
-    held = _check_lease(thread, fence)
-    if thread.lines != seen:
-        return ThreadTransition(replace(held, status="ready", due_at=moment.now, runner=""))
-    told = any(line.body.get("status") == "done" for line in lines)
+    leased = _check_lease(thread, fence)
+    if thread.entry_count != seen_up_to:
+        return ThreadTransition(replace(leased, status="ready", due_at=moment.now, runner=""))
+    is_done = any(entry.body.get("status") == "done" for entry in entries)
     is_open = thread.confirmation is not None and thread.confirmation.answer == "open"
-    confirmation = None if is_open and not told else thread.confirmation
-    ended = replace(held, status="idle", due_at=None, runner="", confirmation=confirmation, updated_at=moment.now)
-    return ThreadTransition(ended, tuple(lines), (thread.parent,) if thread.parent else ())
+    confirmation = None if is_open and not is_done else thread.confirmation
+    ended = replace(leased, status="idle", due_at=None, runner="", confirmation=confirmation, updated_at=moment.now)
+    return ThreadTransition(ended, tuple(entries), (thread.parent,) if thread.parent else ())
 
 
 def erase(thread: Thread, by: str, moment: Moment) -> ThreadTransition:
@@ -251,20 +255,20 @@ def erase(thread: Thread, by: str, moment: Moment) -> ThreadTransition:
     return ThreadTransition(erased, (NewThreadEntry("erased", by, {}),))
 
 
-def ledger_events(move: ThreadTransition) -> list[Event]:
+def ledger_events(transition: ThreadTransition) -> list[Event]:
     """One entry of the ledger for each line, about the thread's structure alone."""
-    thread, events = move.thread, []
-    for number, line in enumerate(move.lines, thread.lines + 1):
-        facts = {name: line.body[name] for name in LEDGER_FIELDS if line.body.get(name)}
-        content = move.content if line.kind == "confirmed" else None
+    thread, events = transition.thread, []
+    for number, entry in enumerate(transition.entries, thread.entry_count + 1):
+        facts = {name: entry.body[name] for name in LEDGER_FIELDS if entry.body.get(name)}
+        content = transition.content if entry.kind == "confirmed" else None
         data = {"thread_id": thread.id, "line": number, **facts}
-        events.append(Event(f"thread_{line.kind}", line.actor, data, "", content))
+        events.append(Event(f"thread_{entry.kind}", entry.actor, data, "", content))
     return events
 
 
 def _wake(thread: Thread, moment: Moment) -> Thread:
     """One that runs goes on, and looks again before it rests."""
-    woken = replace(thread, woken=thread.woken + 1, updated_at=moment.now)
+    woken = replace(thread, wake_count=thread.wake_count + 1, updated_at=moment.now)
     return woken if thread.status == "running" else replace(woken, status="ready", due_at=moment.now)
 
 

@@ -23,18 +23,18 @@ class PendingCall:
     `decided` once people said something; `running` if it was found at work in another process.
     """
 
-    wish: ToolRequest
-    line: int  # of the reply that it is in: providers number calls anew in each
+    tool_request: ToolRequest
+    reply_number: int  # of the reply that it is in: providers number calls anew in each
     _: KW_ONLY
-    approval: str = ""
-    decided: str = ""
+    approval_id: str = ""
+    decision: str = ""
     child: str = ""
     ended: bool = False
 
     @property
     def id(self) -> str:
         """As the gate knows it."""
-        return f"{self.line}:{self.wish.id}"[:200]
+        return f"{self.reply_number}:{self.tool_request.id}"[:200]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,116 +42,121 @@ class TurnState:
     """Where the turn stands. The counts are since the last message: they are what limits are about."""
 
     calls: dict[str, PendingCall] = field(default_factory=dict)
-    said: int = 0  # the line of the last message
-    seen: int = 0  # the line up to which the last reply knew everything
+    last_message: int = 0  # the line of the last message
+    seen_up_to: int = 0  # the line up to which the last reply knew everything
     replied: bool = False
     stopped: bool = False
-    over: bool = True
+    is_over: bool = True
     attempts: int = 0  # that failed since the last reply
     not_before: int = 0
     turns: int = 0
     tokens: int = 0
-    took: int = 0
+    work_ms: int = 0
 
     @property
-    def unseen(self) -> bool:
+    def has_unseen(self) -> bool:
         """Whether something was said that no reply knew."""
-        return self.said > self.seen
+        return self.last_message > self.seen_up_to
 
 
-def read_turn_state(lines: Sequence[ThreadEntry]) -> TurnState:
-    story = TurnState()
-    for line in lines:
-        _apply_entry(story, line)
-    return story
+def read_turn_state(entries: Sequence[ThreadEntry]) -> TurnState:
+    state = TurnState()
+    for entry in entries:
+        _apply_entry(state, entry)
+    return state
 
 
-def prompt_messages(lines: Sequence[ThreadEntry]) -> tuple[PromptMessage, ...]:
+def prompt_messages(entries: Sequence[ThreadEntry]) -> tuple[PromptMessage, ...]:
     """Exactly one result for each call, in the order of the calls; what was said during a turn comes behind it."""
     messages: list[PromptMessage] = []
-    said: list[tuple[int, PromptUserMessage]] = []
-    wishes: tuple[ToolRequest, ...] = ()
+    user_messages: list[tuple[int, PromptUserMessage]] = []
+    tool_requests: tuple[ToolRequest, ...] = ()
     results: dict[str, object] = {}
-    for line in lines:
-        match line.kind:
+    for entry in entries:
+        match entry.kind:
             case "said":
-                said.append((line.n, PromptUserMessage(str(line.body["text"]))))
+                user_messages.append((entry.number, PromptUserMessage(str(entry.body["text"]))))
             case "replied":
-                messages += _results(wishes, results)
-                base = cast(int, line.body["seen"])
-                messages += [each for n, each in said if n <= base]
-                said = [(n, each) for n, each in said if n > base]
-                reply = parse_reply(line.body)
-                wishes, results = reply.wishes, {}
+                messages += _results(tool_requests, results)
+                base = cast(int, entry.body["seen"])
+                messages += [each for n, each in user_messages if n <= base]
+                user_messages = [(n, each) for n, each in user_messages if n > base]
+                reply = parse_reply(entry.body)
+                tool_requests, results = reply.tool_requests, {}
                 messages.append(reply)
             case "resulted":
-                results[str(line.body["call"])] = line.body["result"]
+                results[str(entry.body["call"])] = entry.body["result"]
             case _:
                 pass
-    return (*messages, *_results(wishes, results), *(each for _, each in said))
+    return (*messages, *_results(tool_requests, results), *(each for _, each in user_messages))
 
 
 def parse_reply(body: Mapping[str, Any]) -> ModelReply:
-    wishes = tuple(ToolRequest(*wish) for wish in body["wishes"])
-    return ModelReply(body["text"], wishes, body.get("opaque", ""), body.get("tokens", 0))
+    tool_requests = tuple(ToolRequest(*wish) for wish in body["wishes"])
+    return ModelReply(body["text"], tool_requests, body.get("opaque", ""), body.get("tokens", 0))
 
 
-def last_reply_text(lines: Sequence[ThreadEntry]) -> str:
+def last_reply_text(entries: Sequence[ThreadEntry]) -> str:
     """What the model said last, which is what a sub-agent hands to its caller."""
-    return next((str(line.body["text"]) for line in reversed(lines) if line.kind == "replied"), "")
+    return next((str(entry.body["text"]) for entry in reversed(entries) if entry.kind == "replied"), "")
 
 
-def _results(wishes: Sequence[ToolRequest], results: Mapping[str, object]) -> list[PromptMessage]:
-    return [ToolResult(wish.id, wish.tool, results.get(wish.id, MISSING_RESULT)) for wish in wishes]
+def _results(tool_requests: Sequence[ToolRequest], results: Mapping[str, object]) -> list[PromptMessage]:
+    return [
+        ToolResult(tool_request.id, tool_request.tool, results.get(tool_request.id, MISSING_RESULT))
+        for tool_request in tool_requests
+    ]
 
 
-def _apply_entry(story: TurnState, line: ThreadEntry) -> None:
-    body = cast(dict[str, Any], line.body)
-    match line.kind:
+def _apply_entry(state: TurnState, entry: ThreadEntry) -> None:
+    body = cast(dict[str, Any], entry.body)
+    match entry.kind:
         case "said" | "retried":
-            _begin_turn(story, line)
+            _begin_turn(state, entry)
         case "stopped":
-            story.stopped = True
+            state.stopped = True
         case "replied":
-            _apply_reply(story, body, line.n)
+            _apply_reply(state, body, entry.number)
         case "failed":
-            story.attempts, story.not_before = body["attempt"], body.get("again_at", 0)
+            state.attempts, state.not_before = body["attempt"], body.get("again_at", 0)
         case "ended":
-            story.over = True
+            state.is_over = True
         case "asked" | "decided" | "delegated" | "resulted":
-            if body["call"] in story.calls and "child" not in body:
-                _apply_to_call(story, story.calls[body["call"]], line.kind, body)
+            if body["call"] in state.calls and "child" not in body:
+                _apply_to_call(state, state.calls[body["call"]], entry.kind, body)
         case _:
             pass
 
 
-def _begin_turn(story: TurnState, line: ThreadEntry) -> None:
-    story.over = story.stopped = False
-    story.said = line.n if line.kind == "said" else story.said
-    story.attempts = story.not_before = story.turns = story.tokens = story.took = 0
+def _begin_turn(state: TurnState, entry: ThreadEntry) -> None:
+    state.is_over = state.stopped = False
+    state.last_message = entry.number if entry.kind == "said" else state.last_message
+    state.attempts = state.not_before = state.turns = state.tokens = state.work_ms = 0
 
 
-def _apply_reply(story: TurnState, body: dict[str, Any], number: int) -> None:
-    story.calls = {wish.id: PendingCall(wish, number) for wish in parse_reply(body).wishes}
-    story.seen, story.replied, story.attempts, story.not_before = body["seen"], True, 0, 0
-    story.turns += 1
-    story.tokens += body.get("tokens", 0)
-    story.took += body.get("took", 0)
+def _apply_reply(state: TurnState, body: dict[str, Any], number: int) -> None:
+    state.calls = {
+        tool_request.id: PendingCall(tool_request, number) for tool_request in parse_reply(body).tool_requests
+    }
+    state.seen_up_to, state.replied, state.attempts, state.not_before = body["seen"], True, 0, 0
+    state.turns += 1
+    state.tokens += body.get("tokens", 0)
+    state.work_ms += body.get("took", 0)
 
 
-def _apply_to_call(story: TurnState, call: PendingCall, kind: str, body: dict[str, Any]) -> None:
+def _apply_to_call(state: TurnState, call: PendingCall, kind: str, body: dict[str, Any]) -> None:
     match kind:
         case "asked":
-            call.approval = body["approval"]
-            call.decided = "" if body["status"] == "pending" else body["status"]
+            call.approval_id = body["approval"]
+            call.decision = "" if body["status"] == "pending" else body["status"]
         case "decided":
-            call.decided = body["status"]
+            call.decision = body["status"]
         case "delegated":
             call.child = body["thread"]
         case _:
             call.ended = True
-            story.took += body.get("took", 0)
-            story.tokens += body.get("tokens", 0)  # of a sub-agent
+            state.work_ms += body.get("took", 0)
+            state.tokens += body.get("tokens", 0)  # of a sub-agent
 
 
 MAX_ID = 150  # characters of a call's id
@@ -175,7 +180,7 @@ class ModelReply(NamedTuple):
     """A whole turn of the model. `opaque` is what its provider wants to see again, and only its provider reads it."""
 
     text: str
-    wishes: tuple[ToolRequest, ...] = ()
+    tool_requests: tuple[ToolRequest, ...] = ()
     opaque: str = ""
     tokens: int = 0
 
@@ -224,14 +229,14 @@ class ChatModel(Protocol):
         """One turn: pieces of text, then the whole of it as the last item. Raises ModelFailed."""
 
 
-def with_unique_ids(wishes: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
+def with_unique_ids(tool_requests: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
     """With an id of its own for each: what a provider left out, gave twice or made odd is replaced."""
-    given = {wish.id for wish in wishes}
+    given = {tool_request.id for tool_request in tool_requests}
     free = (name for number in count() if (name := f"call_{number}") not in given)
     taken: set[str] = set()
     made: list[ToolRequest] = []
-    for wish in wishes:
-        fits = 1 <= len(wish.id) <= MAX_ID and wish.id.isprintable() and wish.id not in taken
-        made.append(wish if fits else wish._replace(id=next(free)))
-        taken.add(wish.id)
+    for tool_request in tool_requests:
+        fits = 1 <= len(tool_request.id) <= MAX_ID and tool_request.id.isprintable() and tool_request.id not in taken
+        made.append(tool_request if fits else tool_request._replace(id=next(free)))
+        taken.add(tool_request.id)
     return tuple(made)

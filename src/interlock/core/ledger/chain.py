@@ -102,16 +102,16 @@ class Verifier:
     def __init__(self, workspace: str, head: Head | None = None, start: Head | None = None) -> None:
         self.workspace = workspace
         self.start = start or Head(workspace)
-        self.faults: list[Violation] = []
-        self.laws = InvariantChecker(self.faults, whole=self.start.seq == 0)
-        self.gaps = ErasureTracker()
+        self.violations: list[Violation] = []
+        self.invariants = InvariantChecker(self.violations, starts_at_genesis=self.start.seq == 0)
+        self.erasures = ErasureTracker()
         self.tables = ExpectedTables()
         self.erased = 0  # known once it is finished
         self._seq, self._link, self._at = self.start[1:]
-        self._kept = head
-        self._kept_seq = -1 if head is None else head.seq
+        self._trusted_head = head
+        self._trusted_seq = -1 if head is None else head.seq
         if head is not None:
-            self._compare(self.start, head)
+            self._check_trusted_head(self.start, head)
 
     @property
     def head(self) -> Head:
@@ -120,95 +120,104 @@ class Verifier:
     def feed(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             try:
-                self._take(entry, skeleton(*entry[:8]))
+                self._verify_entry(entry, skeleton(*entry[:8]))
             except PARSE_ERRORS as error:
-                self.skip(entry.seq, entry.link, error)
+                self.add_unreadable(entry.seq, entry.link, error)
 
     def feed_raw(self, entries: Iterable[tuple[Entry, bytes]]) -> None:
         """Entries with the very bytes of their skeletons: those are hashed, not what was read from them."""
         for entry, body in entries:
             try:
-                self._take(entry, body)
+                self._verify_entry(entry, body)
             except PARSE_ERRORS as error:
-                self.skip(entry.seq, entry.link, error)
+                self.add_unreadable(entry.seq, entry.link, error)
 
     def join(self, later: Verifier) -> bool:
         """Takes over a part that was verified by itself; False if that has to be done again, one after the other."""
-        if later.start != self.head or self.faults or later.faults or not self.laws.join(later.laws):
+        if (
+            later.start != self.head
+            or self.violations
+            or later.violations
+            or not self.invariants.join(later.invariants)
+        ):
             return False
         self._seq, self._link, self._at = later.head[1:]
-        self.gaps.join(later.gaps)
-        return self.tables.join(later.tables) and not self.faults
+        self.erasures.join(later.erasures)
+        return self.tables.join(later.tables) and not self.violations
 
     def finish(self, stored: Head | None = None) -> None:
         """Compares the end of the chain with the head that the database keeps and the one that was kept elsewhere."""
-        kept = self._kept
+        trusted_head = self._trusted_head
         if stored is not None and (stored.seq, stored.link) != (self._seq, self._link):
-            self.fault(stored.seq, "The stored head is not the end of the chain: the tail was cut or rewritten.")
-        if kept is not None and kept.seq > self._seq:
-            self.fault(kept.seq, "The chain ends before the head that was kept: the tail was cut.")
-        if kept is not None and kept.seq < self.start.seq:
-            self.fault(kept.seq, "The head that was kept is older than the first entry here: verify from there on.")
-        self.erased = len(self.gaps.missing)
-        for first, last in self.gaps.unexplained():
+            self.add_violation(
+                stored.seq, "The stored head is not the end of the chain: the tail was cut or rewritten."
+            )
+        if trusted_head is not None and trusted_head.seq > self._seq:
+            self.add_violation(trusted_head.seq, "The chain ends before the head that was kept: the tail was cut.")
+        if trusted_head is not None and trusted_head.seq < self.start.seq:
+            self.add_violation(
+                trusted_head.seq, "The head that was kept is older than the first entry here: verify from there on."
+            )
+        self.erased = len(self.erasures.missing)
+        for first, last in self.erasures.unexplained():
             self.erased -= last - first + 1
-            self.fault(first, _missing_content_message(first, last))
+            self.add_violation(first, _missing_content_message(first, last))
 
-    def skip(self, seq: int, link: str, error: Exception) -> None:
+    def add_unreadable(self, seq: int, link: str, error: Exception) -> None:
         """An entry that cannot even be read is a fault like any other."""
-        self.fault(seq, f"The entry was altered: it cannot be read: {error}.")
+        self.add_violation(seq, f"The entry was altered: it cannot be read: {error}.")
         self._seq, self._link = seq, link
 
-    def fault(self, seq: int, message: str) -> None:
-        self.faults.append(Violation(seq, message))
+    def add_violation(self, seq: int, message: str) -> None:
+        self.violations.append(Violation(seq, message))
 
-    def _take(self, entry: Entry, body: bytes) -> None:
+    def _verify_entry(self, entry: Entry, body: bytes) -> None:
         workspace, seq, at, kind, _, approval_id, _, digest, link, salt, content = entry
         fits = sha256(self._link.encode() + body).hexdigest() == link
-        if not fits or seq != self._seq + 1 or at < self._at or workspace != self.workspace or seq == self._kept_seq:
-            self._look_closely(entry, fits=fits)
+        if not fits or seq != self._seq + 1 or at < self._at or workspace != self.workspace or seq == self._trusted_seq:
+            self._report_mismatch(entry, fits=fits)
         self._seq, self._link, self._at = seq, link, at
         if not digest:
             if content is not None:
-                self.fault(seq, "Content was added to an entry that had none.")
+                self.add_violation(seq, "Content was added to an entry that had none.")
         elif salt is None or content is None:
-            self.gaps.missing.append(seq)
+            self.erasures.missing.append(seq)
         elif sha256(salt + content).hexdigest() != digest:
-            self.fault(seq, "The content of the entry was altered.")
+            self.add_violation(seq, "The content of the entry was altered.")
         if approval_id:
-            self.laws.check(entry)
+            self.invariants.check(entry)
         if kind in TRACKED_KINDS and bool(approval_id) is (kind in CREATION_KINDS):
-            self._note(entry)
+            self._track_entry(entry)
 
-    def _note(self, entry: Entry) -> None:
+    def _track_entry(self, entry: Entry) -> None:
         """What is said of other tables: grants are used by births, and births tell which version wrote them."""
         if entry.kind == "erased":
-            if complaint := self.gaps.note(entry):
-                self.fault(entry.seq, complaint)
+            if complaint := self.erasures.note(entry):
+                self.add_violation(entry.seq, complaint)
             return
         if entry.kind in FREEZE_KINDS:
-            self.laws.freeze(entry)
-        if not self.tables.stamped and entry.kind in CREATION_KINDS and '"subject":"' in entry.data:
-            self.tables.stamped = entry.seq
+            self.invariants.apply_freeze(entry)
+        if not self.tables.first_full_entry and entry.kind in CREATION_KINDS and '"subject":"' in entry.data:
+            self.tables.first_full_entry = entry.seq
         if entry.kind not in CREATION_KINDS or '"by":"grant"' in entry.data:
-            self.tables.take(entry)
+            self.tables.apply(entry)
 
-    def _look_closely(self, entry: Entry, *, fits: bool) -> None:
+    def _report_mismatch(self, entry: Entry, *, fits: bool) -> None:
         if entry.seq != self._seq + 1:
-            self.fault(entry.seq, f"Entry {self._seq + 1} is missing or out of order.")
+            self.add_violation(entry.seq, f"Entry {self._seq + 1} is missing or out of order.")
         if entry.workspace != self.workspace:
-            self.fault(entry.seq, f"The entry belongs to the workspace {entry.workspace!r}.")
+            self.add_violation(entry.seq, f"The entry belongs to the workspace {entry.workspace!r}.")
         if not fits:
-            self.fault(entry.seq, "The entry was altered, or one before it was: its link does not fit.")
+            self.add_violation(entry.seq, "The entry was altered, or one before it was: its link does not fit.")
         if entry.at < self._at:
-            self.fault(entry.seq, "Time runs backwards.")
-        if self._kept is not None:
-            self._compare(entry, self._kept)
+            self.add_violation(entry.seq, "Time runs backwards.")
+        if self._trusted_head is not None:
+            self._check_trusted_head(entry, self._trusted_head)
 
-    def _compare(self, passed: Entry | Head, kept: Head) -> None:
-        if passed.seq == kept.seq and passed.link != kept.link:
+    def _check_trusted_head(self, passed: Entry | Head, trusted_head: Head) -> None:
+        if passed.seq == trusted_head.seq and passed.link != trusted_head.link:
             message = "The chain does not pass through the head that was kept: it was rewritten."
-            self.fault(kept.seq, message)
+            self.add_violation(trusted_head.seq, message)
 
 
 def _missing_content_message(first: int, last: int) -> str:

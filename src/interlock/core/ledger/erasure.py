@@ -25,7 +25,7 @@ class Erasure:
     """What is to be forgotten, who wants it, and why; `what` is an approval's id, a thread or a person's name."""
 
     scope: Scope
-    what: str = ""
+    target: str = ""
     reason: str = ""
     by: str = SYSTEM_ACTOR
 
@@ -39,11 +39,11 @@ class ErasureResult:
 
     approvals: int = 0
     entries: int = 0
-    open: tuple[tuple[str, str], ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
     threads: int = 0
 
     def __add__(self, other: ErasureResult) -> ErasureResult:
-        left = dict(self.open) | dict(other.open)
+        left = dict(self.skipped) | dict(other.skipped)
         return ErasureResult(
             self.approvals + other.approvals,
             self.entries + other.entries,
@@ -60,7 +60,7 @@ def is_final(approval: Approval, now: int) -> bool:
 
 def erase_content(approval: Approval, by: str, at: int) -> Approval:
     """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
-    decided = approval.decision
+    decision_record = approval.decision
     return next_version(
         approval,
         subject=approval.subject._replace(nonce=""),
@@ -68,7 +68,7 @@ def erase_content(approval: Approval, by: str, at: int) -> Approval:
         alarms=(),  # they point into the arguments
         misfits=(),
         votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
-        decision=None if decided is None else replace(decided, reason="", comment=""),
+        decision=None if decision_record is None else replace(decision_record, reason="", comment=""),
         erased_at=at,
         erased_by=by,
     )
@@ -76,16 +76,20 @@ def erase_content(approval: Approval, by: str, at: int) -> Approval:
 
 def erase_words_by(approval: Approval, person: str) -> Approval:
     """The same approval if the person said nothing about it that is kept in its row."""
-    decided = approval.decision
-    if decided is None or decided.by != person or not (decided.reason or decided.comment):
+    decision_record = approval.decision
+    if (
+        decision_record is None
+        or decision_record.by != person
+        or not (decision_record.reason or decision_record.comment)
+    ):
         return approval
-    return next_version(approval, decision=replace(decided, reason="", comment=""))
+    return next_version(approval, decision=replace(decision_record, reason="", comment=""))
 
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:
     """What was asked for is content, since it may be a name; so it can be erased in its turn."""
     data = {"scope": erasure.scope, "entries": to_ranges(entries), "approvals": approvals}
-    content = {"what": erasure.what, "reason": erasure.reason} if erasure.what else None
+    content = {"what": erasure.target, "reason": erasure.reason} if erasure.target else None
     return Event("erased", erasure.by, data, "", content)
 
 
@@ -125,8 +129,8 @@ class ErasureTracker:
 
     def __init__(self) -> None:
         self.missing = array("q")
-        self._named: list[Range] = []
-        self._taken: dict[tuple[str, str], ErasureTotal] = {}
+        self._ranges: list[Range] = []
+        self._totals: dict[tuple[str, str], ErasureTotal] = {}
         self._merged: tuple[list[int], list[int]] | None = None
 
     def note(self, entry: Entry) -> str:
@@ -149,13 +153,13 @@ class ErasureTracker:
                 until=entry.at,
             )
         )
-        self._named += named
+        self._ranges += named
         self._merged = None
         return ""
 
     def covers(self, seq: int) -> bool:
         """Whether somebody is said to have erased the content of an entry."""
-        firsts, lasts = self._merged = self._merged or _merge_ranges(self._named)
+        firsts, lasts = self._merged = self._merged or _merge_ranges(self._ranges)
         place = bisect_right(firsts, seq)
         return place > 0 and seq <= lasts[place - 1]
 
@@ -175,17 +179,17 @@ class ErasureTracker:
             yield run
 
     def summary(self) -> tuple[ErasureTotal, ...]:
-        return tuple(self._taken.values())
+        return tuple(self._totals.values())
 
     def join(self, later: ErasureTracker) -> None:
         self.missing += later.missing
-        self._named += later._named
+        self._ranges += later._ranges
         self._merged = None
-        for taken in later._taken.values():
-            self._add(taken)
+        for total in later._totals.values():
+            self._add(total)
 
     def _add(self, new: ErasureTotal) -> None:
-        old = self._taken.get((new.scope, new.actor))
+        old = self._totals.get((new.scope, new.actor))
         if old is not None:
             new = replace(
                 new,
@@ -194,7 +198,7 @@ class ErasureTracker:
                 times=old.times + new.times,
                 since=old.since,
             )
-        self._taken[new.scope, new.actor] = new
+        self._totals[new.scope, new.actor] = new
 
 
 def _parse_erasure(data: str) -> tuple[str, list[Range], int] | None:

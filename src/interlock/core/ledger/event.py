@@ -40,7 +40,7 @@ class Moment(NamedTuple):
     """The time of a transaction, read after its locks. `behind`: the clock stands before the ledger's last entry."""
 
     now: int
-    behind: bool = False
+    is_clock_behind: bool = False
 
 
 class Stored(NamedTuple):

@@ -33,15 +33,15 @@ class RowDifference(NamedTuple):
 
     field: str
     seq: int
-    row: object = None
-    said: object = None
+    actual: object = None
+    expected: object = None
 
     def __str__(self) -> str:
         if self.field == "binding":
             return "Its row is bound to other arguments than the ledger says."
-        if self.row is None and self.said is None:
+        if self.actual is None and self.expected is None:
             return f"{self.field} in its row is not what the ledger says."
-        return f"{self.field} is {_shown(self.row)} in its row; the ledger says {_shown(self.said)}."
+        return f"{self.field} is {_shown(self.actual)} in its row; the ledger says {_shown(self.expected)}."
 
 
 def _approval_getter(spell: Callable[[Approval], object]) -> Callable[[Stored], object]:
@@ -93,41 +93,41 @@ class ExpectedRow:
 
     def __init__(self) -> None:
         self.first = 0
-        self.kept = False  # the content of its first entry
+        self.has_content = False  # the content of its first entry
         self._edited = 0
-        self._said: dict[str, StatedValue] = {}
+        self._stated: dict[str, StatedValue] = {}
 
-    def take(self, entry: Entry) -> None:
+    def apply(self, entry: Entry) -> None:
         data: Facts = read_json(entry.data)
         content: Facts | None = None if entry.content is None else read_json(entry.content.decode())
         erased = content is None and bool(entry.digest)
         if entry.kind in CREATION_KINDS:
-            self._said = dict.fromkeys(INITIALLY_EMPTY, (None, entry.seq))
+            self._stated = dict.fromkeys(INITIALLY_EMPTY, (None, entry.seq))
         if entry.kind == "finished_late":  # its fence is the one that a lost runner showed, and no row changed
             return
         for name in DATA_FIELDS.intersection(data):
-            self._said[name] = (data[name], entry.seq)
+            self._stated[name] = (data[name], entry.seq)
         step = _HANDLERS.get(entry.kind)
         if step is not None:
             step(self, entry, data, None if erased else content or {})
         for name in data.get("row", ()):
             if content is not None:
-                self._say(name, content["row"][name], entry)
+                self._set(name, content["row"][name], entry)
             elif name not in data:
-                self._forget(name)
+                self._drop(name)
 
-    def state_before(self, seq: int, subject: str, terms: str, shown: str) -> None:
+    def apply_baseline(self, seq: int, subject: str, terms: str, shown: str) -> None:
         """What one entry said of all that was open then; what later entries of this approval said counts more."""
         for name, value in (("subject", subject), ("terms", terms), ("shown", shown)):
-            known = self._said.get(name)
+            known = self._stated.get(name)
             if known is None or known[1] < seq:
-                self._said[name] = (value, seq)
+                self._stated[name] = (value, seq)
         if self._edited > seq:
-            self._said.pop("shown")
+            self._stated.pop("shown")
 
     def differences(self, stored: Stored) -> Iterator[RowDifference]:
-        gone = stored.approval.erased_by and not self.kept
-        for name, (said, seq) in self._said.items():
+        gone = stored.approval.erased_by and not self.has_content
+        for name, (said, seq) in self._stated.items():
             if gone and name in ERASED_FIELDS:
                 continue
             get = GETTERS.get(name)
@@ -138,167 +138,167 @@ class ExpectedRow:
     # What each kind of entry says
 
     def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self.first, self.kept = entry.seq, content is not None
-        self._say("created_at", entry.at, entry)
-        self._say("agent", parse_agent_actor(entry.actor), entry)
+        self.first, self.has_content = entry.seq, content is not None
+        self._set("created_at", entry.at, entry)
+        self._set("agent", parse_agent_actor(entry.actor), entry)
         if "grant" in data:
-            self._say("grant_id", data["grant"], entry)
+            self._set("grant_id", data["grant"], entry)
         if content is not None:
-            self._say("erased", None, entry)
+            self._set("erased", None, entry)
             self._about(entry, data, content)
         if entry.kind == "allowed":
-            self._say("window", 0, entry)
-            self._decided(entry, data, content, "approve", data.get("granted_by", "policy"))
-            self._say("start_by", entry.at, entry)
+            self._set("window", 0, entry)
+            self._set_decision(entry, data, content, "approve", data.get("granted_by", "policy"))
+            self._set("start_by", entry.at, entry)
 
     def _about(self, entry: Entry, data: Facts, content: Facts) -> None:
         for name in ("run_id", "call_id", "requester", "args_sha256"):
-            self._say(name, content.get(name), entry)
-        self._say("misfits", content.get("misfits", []), entry)
+            self._set(name, content.get(name), entry)
+        self._set("misfits", content.get("misfits", []), entry)
         if "subject" not in data:
             return  # written before entries stated these
-        self._say("agent", content.get("agent"), entry)
-        self._say("effect", content.get("effect"), entry)
-        self._say("agent_path", content.get("agent_path", []), entry)
-        self._say("thread_id", content.get("thread_id", ""), entry)
-        self._say("agent_says", content.get("agent_says_sha256"), entry)
-        self._say("preview", content.get("preview_sha256"), entry)
-        self._say("sentence", content.get("sentence_sha256"), entry)
-        self._say("alarms", content.get("findings", []), entry)
+        self._set("agent", content.get("agent"), entry)
+        self._set("effect", content.get("effect"), entry)
+        self._set("agent_path", content.get("agent_path", []), entry)
+        self._set("thread_id", content.get("thread_id", ""), entry)
+        self._set("agent_says", content.get("agent_says_sha256"), entry)
+        self._set("preview", content.get("preview_sha256"), entry)
+        self._set("sentence", content.get("sentence_sha256"), entry)
+        self._set("alarms", content.get("findings", []), entry)
 
     def _edit(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("votes", [], entry)
-        self._say("votes.seats", [], entry)
+        self._set("votes", [], entry)
+        self._set("votes.seats", [], entry)
         self._add("editors", entry.actor, entry, once=True)
-        self._say("preview", None, entry)
-        self._say("misfits", [], entry)
+        self._set("preview", None, entry)
+        self._set("misfits", [], entry)
         self._edited = entry.seq
-        self._forget("sentence", "alarms", "args_sha256")
+        self._drop("sentence", "alarms", "args_sha256")
         if content is None:
             return
-        self._say("args_sha256", content.get("args_sha256"), entry)
+        self._set("args_sha256", content.get("args_sha256"), entry)
         if "sentence_sha256" in content:
-            self._say("sentence", content["sentence_sha256"], entry)
-            self._say("alarms", content.get("findings", []), entry)
+            self._set("sentence", content["sentence_sha256"], entry)
+            self._set("alarms", content.get("findings", []), entry)
 
     def _vote(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self._add("votes", [entry.actor, data.get("stage"), entry.at], entry)
         if content is None:
-            self._said.pop("votes.seats", None)
+            self._stated.pop("votes.seats", None)
         else:
             self._add("votes.seats", [content.get("seat", entry.actor), content.get("via")], entry)
 
     def _approve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if "stage" in data:
             self._vote(entry, data, content)
-        edited = bool(self._said.get("editors", NOT_STATED)[0]) and data.get("by") != "expiry"
-        self._decided(entry, data, content, "edit" if edited else "approve", entry.actor)
-        self._say("start_by", entry.at, entry)
+        edited = bool(self._stated.get("editors", NOT_STATED)[0]) and data.get("by") != "expiry"
+        self._set_decision(entry, data, content, "edit" if edited else "approve", entry.actor)
+        self._set("start_by", entry.at, entry)
 
     def _reject(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._decided(entry, data, content, "reject", entry.actor)
+        self._set_decision(entry, data, content, "reject", entry.actor)
 
     def _cancel(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._decided(entry, data, content, "cancel", entry.actor)
+        self._set_decision(entry, data, content, "cancel", entry.actor)
 
     def _expire(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._decided(entry, data, content, "expire", entry.actor)
+        self._set_decision(entry, data, content, "expire", entry.actor)
 
     def _respond(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._decided(entry, data, content, "respond", entry.actor)
+        self._set_decision(entry, data, content, "respond", entry.actor)
         self._resulted(entry, content)
 
     def _undo(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._undecided(entry)
-        self._say("release_at", None, entry)
+        self._clear_decision(entry)
+        self._set("release_at", None, entry)
 
     def _start(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("runner", _runner_name(entry.actor), entry)
+        self._set("runner", _runner_name(entry.actor), entry)
 
     def _finish(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if content is None:
-            self._forget("result", "error")
+            self._drop("result", "error")
             return
-        self._say("result", content.get("result_sha256"), entry)
-        self._say("error", content.get("error"), entry)
+        self._set("result", content.get("result_sha256"), entry)
+        self._set("error", content.get("error"), entry)
 
     def _resolve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self._resulted(entry, content)
         if content is None:
-            self._forget("error")
+            self._drop("error")
         else:
-            self._say("error", content.get("note") if data.get("status") == "failed" else None, entry)
+            self._set("error", content.get("note") if data.get("status") == "failed" else None, entry)
 
     def _claim(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("claimed_by", entry.actor if entry.kind == "claimed" else "", entry)
+        self._set("claimed_by", entry.actor if entry.kind == "claimed" else "", entry)
 
     def _ask(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("asked", data.get("number"), entry)
+        self._set("asked", data.get("number"), entry)
 
     def _reply(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self._add("replied", data.get("number"), entry)
 
     def _escalate(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("escalated", data.get("rung"), entry)
+        self._set("escalated", data.get("rung"), entry)
 
     def _remind(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        self._say("reminded", data.get("reminder"), entry)
+        self._set("reminded", data.get("reminder"), entry)
 
     def _delegate(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if "row" not in data:  # written before entries stated it
-            self._forget("delegations")
+            self._drop("delegations")
 
     def _withdraw(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if "votes" not in data:  # written before entries stated it
-            self._forget("votes", "votes.seats", "delegations", "claimed_by")
+            self._drop("votes", "votes.seats", "delegations", "claimed_by")
 
     def _defer(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         """The time to start is spelled as that of the decision, and moves as far."""
         self._move("deferred", data["by"], entry)
-        self._say("deferred_until", entry.at, entry)
+        self._set("deferred_until", entry.at, entry)
         if data.get("start_by") is not None:
             self._move("start_by", data["by"], entry)
 
     # Parts of steps
 
     def _move(self, name: str, by: int, entry: Entry) -> None:
-        before: Any = self._said.get(name, NOT_STATED)[0]
-        self._say(name, (before or 0) + by, entry)
+        before: Any = self._stated.get(name, NOT_STATED)[0]
+        self._set(name, (before or 0) + by, entry)
 
-    def _say(self, name: str, value: object, entry: Entry) -> None:
-        self._said[name] = (value, entry.seq)
+    def _set(self, name: str, value: object, entry: Entry) -> None:
+        self._stated[name] = (value, entry.seq)
 
     def _add(self, name: str, value: object, entry: Entry, *, once: bool = False) -> None:
         """To what was said before, if that is known."""
-        known = self._said.get(name)
+        known = self._stated.get(name)
         if known is not None:
             before: Sequence[object] = known[0] or []  # type: ignore[assignment]  # nothing, or a list
-            self._say(name, [*before, *([] if once and value in before else [value])], entry)
+            self._set(name, [*before, *([] if once and value in before else [value])], entry)
 
-    def _forget(self, *names: str) -> None:
+    def _drop(self, *names: str) -> None:
         for name in names:
-            self._said.pop(name, None)
+            self._stated.pop(name, None)
 
-    def _decided(self, entry: Entry, data: Facts, content: Facts | None, kind: str, by: object) -> None:
-        self._say("decision.kind", kind, entry)
-        self._say("decision.by", by, entry)
-        self._say("decision.at", entry.at, entry)
+    def _set_decision(self, entry: Entry, data: Facts, content: Facts | None, kind: str, by: object) -> None:
+        self._set("decision.kind", kind, entry)
+        self._set("decision.by", by, entry)
+        self._set("decision.at", entry.at, entry)
         words = _decision_words(entry.kind, data, content)
         for name in ("via", "reason", "comment"):
             if words is None:
-                self._forget(f"decision.{name}")
+                self._drop(f"decision.{name}")
             else:
-                self._say(f"decision.{name}", words.get(name, ""), entry)
+                self._set(f"decision.{name}", words.get(name, ""), entry)
 
-    def _undecided(self, entry: Entry) -> None:
+    def _clear_decision(self, entry: Entry) -> None:
         for name in COMPOSITE_FIELDS["decision"]:
-            self._say(name, None, entry)
+            self._set(name, None, entry)
 
     def _resulted(self, entry: Entry, content: Facts | None) -> None:
         if content is None or "result_sha256" not in content:
-            self._forget("result")
+            self._drop("result")
         else:
-            self._say("result", content["result_sha256"], entry)
+            self._set("result", content["result_sha256"], entry)
 
 
 _HANDLERS: Mapping[str, Callable[[ExpectedRow, Entry, Facts, Facts | None], None]] = {

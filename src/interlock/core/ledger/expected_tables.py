@@ -48,7 +48,7 @@ class AuditedTable(NamedTuple):
     `stated` are the fields that one entry states for a database from before; `erasable` those of its content.
     """
 
-    one: str
+    label: str
     stated: tuple[str, ...]
     erasable: tuple[str, ...] = ()
     fields: Mapping[str, Callable[[Any], object]] = {}
@@ -129,43 +129,49 @@ class RowStatement(NamedTuple):
     id: str
     values: Facts
     unknown: tuple[str, ...] = ()
-    also: RowStatement | None = None  # of another row
+    next_statement: RowStatement | None = None  # of another row
 
 
 class ExpectedTables:
     """Fed with entries about no approval, and with uses of grants, in order; parts of a ledger can be joined."""
 
     def __init__(self) -> None:
-        self.stamped = 0  # the first entry that states what entries stated only later: no statement counts behind it
-        self.stated = 0  # the entry that stated all that there was
-        self.open: dict[str, tuple[str, str, str]] = {}  # approvals that were open then
+        self.first_full_entry = (
+            0  # the first entry that states what entries stated only later: no statement counts behind it
+        )
+        self.baseline_entry = 0  # the entry that stated all that there was
+        self.open_approvals: dict[str, tuple[str, str, str]] = {}  # approvals that were open then
         self._rows: dict[str, dict[str, dict[str, tuple[object, int]]]] = {name: {} for name in TABLES}
 
-    def take(self, entry: Entry) -> None:
+    def apply(self, entry: Entry) -> None:
         read = _READERS.get(entry.kind)
         if read is None:
             return
         data = json.loads(entry.data)
         content = {} if not entry.digest else None if entry.content is None else json.loads(entry.content)
         if entry.kind == STATED_KIND:
-            self._state(entry, data, content)
+            self._apply_baseline(entry, data, content)
             return
-        said = read(entry, data, content)
-        while said is not None:
-            self._say(said, entry.seq)
-            said = said.also
+        statement = read(entry, data, content)
+        while statement is not None:
+            self._apply_statement(statement, entry.seq)
+            statement = statement.next_statement
 
     def join(self, later: ExpectedTables) -> bool:
         """False where the later part took a statement for good that does not count."""
-        if later.stated and self.stamped:
+        if later.baseline_entry and self.first_full_entry:
             return False
-        if later.stated:
-            self._rows, self.open, self.stated = later._rows, later.open, later.stated
+        if later.baseline_entry:
+            self._rows, self.open_approvals, self.baseline_entry = (
+                later._rows,
+                later.open_approvals,
+                later.baseline_entry,
+            )
         else:
             for table, known in later._rows.items():
                 for row_id, fields in known.items():
                     self._rows[table].setdefault(row_id, {}).update(fields)
-        self.stamped = self.stamped or later.stamped
+        self.first_full_entry = self.first_full_entry or later.first_full_entry
         return True
 
     def ids(self, table: str) -> Iterable[str]:
@@ -190,22 +196,22 @@ class ExpectedTables:
         """The newest entry that speaks of a row."""
         return max((seq for _, seq in self._rows[table].get(row_id, {}).values()), default=0)
 
-    def _say(self, said: RowStatement, seq: int) -> None:
-        aliases = TABLES[said.table].aliases
-        fields = self._rows[said.table].setdefault(said.id, {})
-        fields |= {aliases.get(name, name): (value, seq) for name, value in said.values.items()}
-        fields |= dict.fromkeys(said.unknown, UNKNOWN_VALUE)
+    def _apply_statement(self, statement: RowStatement, seq: int) -> None:
+        aliases = TABLES[statement.table].aliases
+        fields = self._rows[statement.table].setdefault(statement.id, {})
+        fields |= {aliases.get(name, name): (value, seq) for name, value in statement.values.items()}
+        fields |= dict.fromkeys(statement.unknown, UNKNOWN_VALUE)
 
-    def _state(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        if self.stamped or self.stated:
+    def _apply_baseline(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if self.first_full_entry or self.baseline_entry:
             return  # everything is known already: whoever writes this again wants a change to be believed
-        self.stated = entry.seq
-        self.open = {each: (said[0], said[1], said[2]) for each, said in data["approvals"].items()}
+        self.baseline_entry = entry.seq
+        self.open_approvals = {each: (said[0], said[1], said[2]) for each, said in data["approvals"].items()}
         self._rows = {name: {} for name in TABLES}
         for table in TABLES.keys() & data.keys():  # not what a later version knows
             for row_id, values in data[table].items():
                 private = {} if content is None else content[table].get(row_id, {})
-                self._say(RowStatement(table, row_id, {**values, **private}), entry.seq)
+                self._apply_statement(RowStatement(table, row_id, {**values, **private}), entry.seq)
 
 
 def stated_event(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[str, Iterable[str]]) -> Event:
@@ -278,7 +284,7 @@ def _key_created(entry: Entry, data: Facts, content: Facts | None) -> RowStateme
 
 def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     ends = RowStatement("keys", data["replaces"], {"expires_at": data["replaced_until"]})
-    return _key_created(entry, data, content)._replace(also=ends)
+    return _key_created(entry, data, content)._replace(next_statement=ends)
 
 
 def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:

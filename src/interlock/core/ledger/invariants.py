@@ -44,10 +44,12 @@ class ReplayState:
     fence: int = 0
     voters: frozenset[str] = frozenset()
     expires_at: int | None = None
-    bound: str = "?"  # how the data of its next entry begins, if that is about the same arguments
+    data_prefix: str = "?"  # how the data of its next entry begins, if that is about the same arguments
     agent: str = ""
     tool: str = ""
-    told: bytes | None = None  # the content of its first entry, while that is kept and the call may still start
+    first_content: bytes | None = (
+        None  # the content of its first entry, while that is kept and the call may still start
+    )
 
 
 # What each kind of entry makes of an approval.
@@ -103,12 +105,14 @@ NO_ENDING: tuple[str, Facts] = ("", {})
 class InvariantChecker:
     """Fed with an approval's entries in order. What has ended is kept as one text each: a ledger holds years of it."""
 
-    def __init__(self, faults: list[Violation], *, whole: bool) -> None:
-        self.strangers: list[Entry] = []  # began before the first entry that was read
-        self._replayed: list[Entry] = []  # they and what was frozen between them, for whoever read what came before
+    def __init__(self, violations: list[Violation], *, starts_at_genesis: bool) -> None:
+        self.unknown_entries: list[Entry] = []  # began before the first entry that was read
+        self._entries_to_replay: list[
+            Entry
+        ] = []  # they and what was frozen between them, for whoever read what came before
         self._freezes: dict[str, Freeze] = {}  # those that are on
-        self._whole = whole
-        self._faults = faults
+        self._starts_at_genesis = starts_at_genesis
+        self._violations = violations
         self._open: dict[str, ReplayState] = {}
         self._ended: dict[str, str] = {}
         self._endings: dict[str, tuple[str, Facts]] = {}
@@ -120,23 +124,23 @@ class InvariantChecker:
         yield from self._open
         yield from self._ended
 
-    def standing(self, approval_id: str) -> ReplayState | None:
+    def state(self, approval_id: str) -> ReplayState | None:
         ended = self._ended.get(approval_id)
         return self._open.get(approval_id) if ended is None else _unpack(ended)
 
     def check(self, entry: Entry) -> None:
         """The usual entry is quickly done with: known arguments, a known ending, a legal step."""
         kind, approval_id, data = entry[3], entry[5], entry[6]
-        standing = self._open.get(approval_id)
-        if standing is not None and data.startswith(standing.bound):
+        state = self._open.get(approval_id)
+        if state is not None and data.startswith(state.data_prefix):
             status, facts = self._endings.get(data[BINDING_END:], NO_ENDING)
-            if (standing.status, kind, status) in LEGAL_TRANSITIONS:
+            if (state.status, kind, status) in LEGAL_TRANSITIONS:
                 if step := _HANDLERS.get(kind):
-                    step(self, entry, facts, standing, standing.binding)
-                standing.status = status
+                    step(self, entry, facts, state, state.binding)
+                state.status = status
                 if status in FINAL_STATUSES:
                     del self._open[approval_id]
-                    self._ended[approval_id] = _pack(standing)
+                    self._ended[approval_id] = _pack(state)
                 return
         self._check_slowly(entry)
 
@@ -146,16 +150,16 @@ class InvariantChecker:
             return False
         self._open |= later._open
         self._ended |= later._ended
-        for entry in later._replayed:
-            (self.check if entry.approval_id else self.freeze)(entry)
+        for entry in later._entries_to_replay:
+            (self.check if entry.approval_id else self.apply_freeze)(entry)
         return True
 
-    def freeze(self, entry: Entry) -> None:
+    def apply_freeze(self, entry: Entry) -> None:
         """For entries of the kinds frozen and unfrozen, which are about no approval."""
         facts = _parse_object(entry.data) or {}
         freeze_id, scope, name = (str(facts.get(each, "")) for each in ("freeze", "scope", "name"))
-        if not self._whole:
-            self._replayed.append(entry)
+        if not self._starts_at_genesis:
+            self._entries_to_replay.append(entry)
         if entry.kind == "unfrozen":
             self._freezes.pop(freeze_id, None)
         elif scope in SCOPES:
@@ -170,49 +174,51 @@ class InvariantChecker:
             )
             self._freezes[freeze_id] = known
         else:
-            self._fault(entry.seq, "A freeze has a scope that there is not.")
+            self._add_violation(entry.seq, "A freeze has a scope that there is not.")
 
     def _check_slowly(self, entry: Entry) -> None:
         facts = _parse_object(entry.data)
         if facts is None:
-            self._fault(entry.seq, "The data of the entry is not a JSON object.")
+            self._add_violation(entry.seq, "The data of the entry is not a JSON object.")
             return
-        standing = self.standing(entry.approval_id)
-        if standing is None:
-            if not self._whole and entry.kind not in CREATION_KINDS:
-                self.strangers.append(entry._replace(salt=None, content=None))
-                self._replayed.append(self.strangers[-1])
+        state = self.state(entry.approval_id)
+        if state is None:
+            if not self._starts_at_genesis and entry.kind not in CREATION_KINDS:
+                self.unknown_entries.append(entry._replace(salt=None, content=None))
+                self._entries_to_replay.append(self.unknown_entries[-1])
                 return
-            standing = ReplayState(entry.seq)
-        elif entry.data.startswith(standing.bound):
-            self._learn(entry.data[BINDING_END:])
-        self._follow(entry, facts, standing, str(facts.get("binding", "")))
+            state = ReplayState(entry.seq)
+        elif entry.data.startswith(state.data_prefix):
+            self._cache_ending(entry.data[BINDING_END:])
+        self._apply_entry(entry, facts, state, str(facts.get("binding", "")))
 
-    def _follow(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
+    def _apply_entry(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
         kind, status = entry.kind, facts.get("status")
         if not isinstance(status, str) or status not in RESULTING_STATUSES.get(kind, ()):
             if kind not in KINDS_WITHOUT_TRANSITION or status is not None:
-                self._fault(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
+                self._add_violation(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
             if kind == "deferred":
-                standing.expires_at = _number(facts.get("expires_at"))
-                self._keep(entry.approval_id, standing)
+                state.expires_at = _number(facts.get("expires_at"))
+                self._save_state(entry.approval_id, state)
             return
-        if (standing.status, kind, status) not in LEGAL_TRANSITIONS:
-            self._object(entry, standing.status, status)
+        if (state.status, kind, status) not in LEGAL_TRANSITIONS:
+            self._report_illegal_transition(entry, state.status, status)
         if step := _HANDLERS.get(kind):
-            step(self, entry, facts, standing, binding)
-        if binding != standing.binding:
-            self._fault(entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited.")
-        standing.status = status
-        self._keep(entry.approval_id, standing)
+            step(self, entry, facts, state, binding)
+        if binding != state.binding:
+            self._add_violation(
+                entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited."
+            )
+        state.status = status
+        self._save_state(entry.approval_id, state)
 
-    def _object(self, entry: Entry, old: str, new: str) -> None:
+    def _report_illegal_transition(self, entry: Entry, old: str, new: str) -> None:
         if new not in TRANSITIONS[old]:
-            self._fault(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
+            self._add_violation(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
         if (entry.kind in CREATION_KINDS) == bool(old):
-            self._fault(entry.seq, "An approval is proposed once, and before all else.")
+            self._add_violation(entry.seq, "An approval is proposed once, and before all else.")
 
-    def _learn(self, ending: str) -> None:
+    def _cache_ending(self, ending: str) -> None:
         """The same few endings come again and again, behind one binding or another, and name none themselves."""
         facts = _parse_object(BINDING_PREFIX + ending) or {}
         status = facts.get("status")
@@ -220,59 +226,59 @@ class InvariantChecker:
         if len(self._endings) < MAX_CACHED_ENDINGS and not names_another and isinstance(status, str):
             self._endings[ending] = status, facts
 
-    def _keep(self, approval_id: str, standing: ReplayState) -> None:
-        if standing.status in FINAL_STATUSES:
+    def _save_state(self, approval_id: str, state: ReplayState) -> None:
+        if state.status in FINAL_STATUSES:
             self._open.pop(approval_id, None)
-            self._ended[approval_id] = _pack(standing)
+            self._ended[approval_id] = _pack(state)
         else:
             self._ended.pop(approval_id, None)
-            self._open[approval_id] = standing
+            self._open[approval_id] = state
 
-    def _begin(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
-        standing.idempotent = facts.get("idempotent") is True
-        standing.quorum = _quorum(facts)
-        standing.expires_at = _number(facts.get("expires_at"))
-        standing.agent, standing.tool = parse_agent_actor(entry.actor), str(facts.get("tool", ""))
-        standing.told = entry.content
-        standing.approved_binding = binding if entry.kind == "allowed" else ""
-        _set_binding(standing, binding)
+    def _begin(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
+        state.idempotent = facts.get("idempotent") is True
+        state.quorum = _quorum(facts)
+        state.expires_at = _number(facts.get("expires_at"))
+        state.agent, state.tool = parse_agent_actor(entry.actor), str(facts.get("tool", ""))
+        state.first_content = entry.content
+        state.approved_binding = binding if entry.kind == "allowed" else ""
+        _set_binding(state, binding)
 
-    def _edit(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
-        standing.voters = frozenset()
-        standing.quorum = max(standing.quorum, _quorum(facts))  # an edit never loosens
-        _set_binding(standing, binding)
+    def _edit(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
+        state.voters = frozenset()
+        state.quorum = max(state.quorum, _quorum(facts))  # an edit never loosens
+        _set_binding(state, binding)
 
-    def _vote(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
-        standing.voters |= {entry.actor}
+    def _vote(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
+        state.voters |= {entry.actor}
 
-    def _withdraw(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
+    def _withdraw(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
         """Of a person who was removed or may do less: their votes count no more."""
         voters = facts.get("voters")
-        standing.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
+        state.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
 
-    def _approve(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
-        standing.approved_binding = binding
+    def _approve(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
+        state.approved_binding = binding
         if facts.get("by") == "expiry":
             return
-        if standing.quorum > 1 and (people := len(standing.voters | {entry.actor})) < standing.quorum:
-            self._fault(entry.seq, f"Approved by {people} of {standing.quorum} people.")
-        if standing.expires_at is not None and entry.at >= standing.expires_at:
-            self._fault(entry.seq, "Approved after the deadline.")
+        if state.quorum > 1 and (people := len(state.voters | {entry.actor})) < state.quorum:
+            self._add_violation(entry.seq, f"Approved by {people} of {state.quorum} people.")
+        if state.expires_at is not None and entry.at >= state.expires_at:
+            self._add_violation(entry.seq, "Approved after the deadline.")
 
-    def _start(self, entry: Entry, facts: Facts, standing: ReplayState, binding: str) -> None:
+    def _start(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
         fence = facts.get("fence")
-        if standing.status == "running" and not standing.idempotent:
-            self._fault(entry.seq, "Started a second time, though the tool is not idempotent.")
-        if binding != standing.approved_binding:
-            self._fault(entry.seq, "What ran is not what was approved.")
-        if fence != standing.fence + 1:
-            self._fault(entry.seq, f"The fence is {fence} where {standing.fence + 1} comes next.")
-        standing.fence += 1
-        if self._freezes and find_active_freeze(self._freezes.values(), _start_target(entry, standing)):
-            self._fault(entry.seq, "Started while it was frozen.")
+        if state.status == "running" and not state.idempotent:
+            self._add_violation(entry.seq, "Started a second time, though the tool is not idempotent.")
+        if binding != state.approved_binding:
+            self._add_violation(entry.seq, "What ran is not what was approved.")
+        if fence != state.fence + 1:
+            self._add_violation(entry.seq, f"The fence is {fence} where {state.fence + 1} comes next.")
+        state.fence += 1
+        if self._freezes and find_active_freeze(self._freezes.values(), _start_target(entry, state)):
+            self._add_violation(entry.seq, "Started while it was frozen.")
 
-    def _fault(self, seq: int, message: str) -> None:
-        self._faults.append(Violation(seq, message))
+    def _add_violation(self, seq: int, message: str) -> None:
+        self._violations.append(Violation(seq, message))
 
 
 _HANDLERS: Mapping[str, Callable[[InvariantChecker, Entry, Facts, ReplayState, str], None]] = {
@@ -286,24 +292,24 @@ _HANDLERS: Mapping[str, Callable[[InvariantChecker, Entry, Facts, ReplayState, s
 }
 
 
-def _set_binding(standing: ReplayState, binding: str) -> None:
-    standing.binding = binding
+def _set_binding(state: ReplayState, binding: str) -> None:
+    state.binding = binding
     plain = len(binding) == DIGEST_LENGTH and binding.isalnum()  # spelled in JSON as it is
-    standing.bound = BINDING_PREFIX + binding if plain else "?"
+    state.data_prefix = BINDING_PREFIX + binding if plain else "?"
 
 
-def _start_target(entry: Entry, standing: ReplayState) -> FreezeTarget:
+def _start_target(entry: Entry, state: ReplayState) -> FreezeTarget:
     """What a start is known to be of: never more than the program itself looked at, which knew the call's key."""
-    told = _parse_object((standing.told or b"{}").decode(errors="replace")) or {}
+    told = _parse_object((state.first_content or b"{}").decode(errors="replace")) or {}
     path, owner = told.get("agent_path"), str(told.get("owner", ""))
-    agents = [str(each) for each in path] if isinstance(path, list) else [standing.agent] if standing.agent else []
+    agents = [str(each) for each in path] if isinstance(path, list) else [state.agent] if state.agent else []
     first = owner.removeprefix(KEY_OWNER_PREFIX) if owner.startswith(KEY_OWNER_PREFIX) else ""
     earlier = frozenset({str(told.get("credential", "")), first} - {""})
-    return FreezeTarget(entry.workspace, tuple(agents), runner_key_id(entry.actor), standing.tool, earlier)
+    return FreezeTarget(entry.workspace, tuple(agents), runner_key_id(entry.actor), state.tool, earlier)
 
 
-def _pack(standing: ReplayState) -> str:
-    return f"{standing.status} {standing.first} {standing.fence} {standing.binding}"
+def _pack(state: ReplayState) -> str:
+    return f"{state.status} {state.first} {state.fence} {state.binding}"
 
 
 def _unpack(text: str) -> ReplayState:
@@ -311,8 +317,8 @@ def _unpack(text: str) -> ReplayState:
     return ReplayState(int(first), status=status, binding=binding, fence=int(fence))
 
 
-def _is_disjoint(laws: InvariantChecker, later: Mapping[str, object]) -> bool:
-    return laws._open.keys().isdisjoint(later) and laws._ended.keys().isdisjoint(later)
+def _is_disjoint(invariants: InvariantChecker, later: Mapping[str, object]) -> bool:
+    return invariants._open.keys().isdisjoint(later) and invariants._ended.keys().isdisjoint(later)
 
 
 _scan = json.JSONDecoder().raw_decode

@@ -257,5 +257,5 @@ def _unexplained_fields(*kinds: str) -> UnexplainedFields:
 
 
 def _extend_event(event: Event, data: Values, content: Values) -> Event:
-    kind, actor, facts, approval_id, told = event
-    return Event(kind, actor, {**facts, **data}, approval_id, {**(told or {}), **content})
+    kind, actor, facts, approval_id, old_content = event
+    return Event(kind, actor, {**facts, **data}, approval_id, {**(old_content or {}), **content})

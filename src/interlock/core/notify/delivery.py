@@ -28,7 +28,7 @@ class DeliveryTarget(NamedTuple):
     """Where something is told: to one person, or at a place, which is the channel's own one if it is empty."""
 
     channel: str
-    place: str = ""
+    destination: str = ""
     person: str = ""
 
 
@@ -42,46 +42,46 @@ class Delivery:
     workspace: str
     id: str
     approval_id: str
-    way: DeliveryTarget
+    target: DeliveryTarget
     reason: Reason
     priority: str
     status: Status
-    wanted: str
+    desired_state: str
     created_at: int
-    since: int
+    pending_since: int
     due_at: int | None
-    said: str = ""
-    nudge: int = 0  # how often those who were told are to be disturbed again, and how often they were
-    nudged: int = 0
+    sent_state: str = ""
+    reminders_due: int = 0  # how often those who were told are to be disturbed again, and how often they were
+    reminders_sent: int = 0
     ref: str = ""
     attempts: int = 0
     fence: int = 0
     runner: str = ""
     sent_at: int | None = None  # when it last made a noise, or may have made one
     error: str = ""
-    spent_at: int | None = None  # when its link was used to decide
+    used_at: int | None = None  # when its link was used to decide
 
     @property
     def message_id(self) -> str:
         """The same for every try to say the same thing."""
-        return f"{self.id}.{sha256(f'{self.wanted}/{self.nudge}'.encode()).hexdigest()[:12]}"
+        return f"{self.id}.{sha256(f'{self.desired_state}/{self.reminders_due}'.encode()).hexdigest()[:12]}"
 
     @property
-    def is_loud(self) -> bool:
+    def is_notifying(self) -> bool:
         """Whether somebody is disturbed by it; changing a message that is there disturbs nobody, nor does waking."""
-        return self.reason != "woken" and (not self.said or self.nudge > self.nudged)
+        return self.reason != "woken" and (not self.sent_state or self.reminders_due > self.reminders_sent)
 
     @property
-    def is_perhaps_known(self) -> bool:
+    def is_possibly_sent(self) -> bool:
         """Whether somebody was told, or may have been: a try whose end nobody knows."""
-        return bool(self.said) or self.sent_at is not None
+        return bool(self.sent_state) or self.sent_at is not None
 
 
 def is_revised(delivery: Delivery) -> bool:
     """Whether the arguments are others than those that were told."""
     return (
-        bool(delivery.said and delivery.approval_id)
-        and _parse_fingerprint(delivery.said).args != _parse_fingerprint(delivery.wanted).args
+        bool(delivery.sent_state and delivery.approval_id)
+        and _parse_fingerprint(delivery.sent_state).args != _parse_fingerprint(delivery.desired_state).args
     )
 
 
@@ -99,26 +99,26 @@ class ApprovalFingerprint(NamedTuple):
     def text(self) -> str:
         return "/".join(map(str, self))
 
-    def is_more_than(self, earlier: ApprovalFingerprint, rung: int) -> bool:
+    def needs_renotification(self, earlier: ApprovalFingerprint, escalation_level: int) -> bool:
         """Whether those who were told have to look again: a reminder, other arguments, or a rung that names them."""
-        return self.reminded > earlier.reminded or self.args != earlier.args or rung > earlier.escalated
+        return self.reminded > earlier.reminded or self.args != earlier.args or escalation_level > earlier.escalated
 
 
 def new_delivery(
-    way: DeliveryTarget, delivery_id: str, approval: Approval, reason: Reason, now: int, due_at: int
+    target: DeliveryTarget, delivery_id: str, approval: Approval, reason: Reason, now: int, due_at: int
 ) -> Delivery:
     """Reminders from before it are not made up for."""
     return Delivery(
         workspace=approval.subject.workspace,
         id=delivery_id,
         approval_id=approval.id,
-        way=way,
+        target=target,
         reason=reason,
         priority=approval.terms.priority,
         status="due",
-        wanted=approval_fingerprint(approval).text,
+        desired_state=approval_fingerprint(approval).text,
         created_at=now,
-        since=now,
+        pending_since=now,
         due_at=due_at,
     )
 
@@ -129,7 +129,9 @@ def approval_fingerprint(approval: Approval) -> ApprovalFingerprint:
     return ApprovalFingerprint(status, approval.args_sha256[:12], *progress)
 
 
-def update_delivery(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung: int | None) -> Delivery:
+def update_delivery(
+    delivery: Delivery, approval: Approval, now: int, notify_at: int, escalation_level: int | None
+) -> Delivery:
     """After its approval changed. `rung` is the last one that names its way, 0 if it was told from the beginning.
 
     Without one nobody there has to do anything: what was said is kept right, and what was not is dropped.
@@ -138,18 +140,18 @@ def update_delivery(delivery: Delivery, approval: Approval, now: int, loud_at: i
         return delivery
     if delivery.reason == "woken":
         return _update_wakeup(delivery, approval, now)
-    before, after = _parse_fingerprint(delivery.wanted), approval_fingerprint(approval)
-    if approval.status != "pending" or rung is None:
+    before, after = _parse_fingerprint(delivery.desired_state), approval_fingerprint(approval)
+    if approval.status != "pending" or escalation_level is None:
         return _update_silently(delivery, before, after, now)
-    more = after.is_more_than(before, rung)
+    more = after.needs_renotification(before, escalation_level)
     match delivery.status:
         case "dropped":
-            return _notify_again(delivery, after, now, loud_at)
+            return _notify_again(delivery, after, now, notify_at)
         case "grouped":
-            return _notify_again(delivery, after, now, loud_at) if more else delivery
+            return _notify_again(delivery, after, now, notify_at) if more else delivery
         case _:
-            nudge = delivery.nudge + (1 if more and delivery.said else 0)
-            return _set_desired(delivery, after.text, nudge, now, loud_at)
+            reminders_due = delivery.reminders_due + (1 if more and delivery.sent_state else 0)
+            return _set_desired(delivery, after.text, reminders_due, now, notify_at)
 
 
 def decision_final_at(approval: Approval, now: int) -> int:
@@ -170,24 +172,30 @@ def lease(delivery: Delivery, runner: str, now: int) -> Delivery:
     return replace(before, status="sending", runner=runner, fence=delivery.fence + 1, due_at=now + LEASE)
 
 
-def mark_sent(delivery: Delivery, done: Delivery, ref: str, now: int) -> Delivery:
+def mark_sent(delivery: Delivery, claimed: Delivery, ref: str, now: int) -> Delivery:
     """`done` is what was claimed and is said now; meanwhile there may be more to say."""
-    told = replace(
+    updated = replace(
         delivery,
-        said=done.wanted,
-        nudged=done.nudge,
+        sent_state=claimed.desired_state,
+        reminders_sent=claimed.reminders_due,
         ref=ref,
         attempts=0,
         error="",
         runner="",
         due_at=now,
-        sent_at=now if done.is_loud else delivery.sent_at,
+        sent_at=now if claimed.is_notifying else delivery.sent_at,
     )
-    return _refresh_status(told, now)
+    return _refresh_status(updated, now)
 
 
 def mark_failed(
-    delivery: Delivery, error: str, now: int, *, after: int = 0, jitter: float = 1.0, waits: Sequence[int] = ()
+    delivery: Delivery,
+    error: str,
+    now: int,
+    *,
+    retry_after: int = 0,
+    jitter: float = 1.0,
+    retry_delays: Sequence[int] = (),
 ) -> Delivery:
     """Tried again; `after` are milliseconds that the channel asked for, and `waits` the channel's own.
 
@@ -195,12 +203,12 @@ def mark_failed(
     of it needs no other try.
     """
     asks = delivery.reason in ("asked", "escalated")
-    if asks and not delivery.is_perhaps_known and _parse_fingerprint(delivery.wanted).status != "pending":
+    if asks and not delivery.is_possibly_sent and _parse_fingerprint(delivery.desired_state).status != "pending":
         return replace(drop_obsolete(delivery), error=error)
-    if delivery.attempts >= len(waits) if waits else now - delivery.since >= GIVE_UP_AFTER:
+    if delivery.attempts >= len(retry_delays) if retry_delays else now - delivery.pending_since >= GIVE_UP_AFTER:
         return mark_dead(delivery, error)
-    seconds = (waits or RETRY_DELAYS)[min(delivery.attempts, len(waits or RETRY_DELAYS) - 1)]
-    due_at = now + max(after, round(seconds * 1000 * jitter))
+    seconds = (retry_delays or RETRY_DELAYS)[min(delivery.attempts, len(retry_delays or RETRY_DELAYS) - 1)]
+    due_at = now + max(retry_after, round(seconds * 1000 * jitter))
     return replace(delivery, status="due", runner="", attempts=delivery.attempts + 1, error=error, due_at=due_at)
 
 
@@ -213,7 +221,7 @@ def mark_dead(delivery: Delivery, error: str) -> Delivery:
 
 def release_unconfirmed(delivery: Delivery, now: int) -> Delivery:
     """Out of the hands of a runner who died, stands still or got no answer: perhaps it was told."""
-    return replace(release(delivery, now), sent_at=now if delivery.is_loud else delivery.sent_at)
+    return replace(release(delivery, now), sent_at=now if delivery.is_notifying else delivery.sent_at)
 
 
 def drop_obsolete(delivery: Delivery) -> Delivery:
@@ -223,7 +231,7 @@ def drop_obsolete(delivery: Delivery) -> Delivery:
 
 def postpone_wakeup(delivery: Delivery, now: int) -> Delivery:
     """A wake-up whose decision does not stand. Whoever follows the ledger may not know yet: then it is looked again."""
-    if _parse_fingerprint(delivery.wanted).status == "pending":
+    if _parse_fingerprint(delivery.desired_state).status == "pending":
         return drop_obsolete(delivery)
     return replace(release(delivery, now), due_at=now + RETRY_DELAYS[0] * 1000)
 
@@ -236,33 +244,33 @@ def release(delivery: Delivery, now: int) -> Delivery:
 def retry(delivery: Delivery, now: int) -> Delivery:
     if delivery.status not in ("parked", "due"):
         raise Conflict(f"Only what waits or was given up can be sent again; this is {delivery.status}.")
-    return replace(delivery, status="due", attempts=0, error="", since=now, due_at=now)
+    return replace(delivery, status="due", attempts=0, error="", pending_since=now, due_at=now)
 
 
 class RateLimitPlan(NamedTuple):
     """What may go by itself, what becomes one message, and what waits for the next minute."""
 
-    go: Sequence[Delivery]
-    grouped: Sequence[Delivery] = ()
-    held: Sequence[Delivery] = ()
+    send_now: Sequence[Delivery]
+    batch: Sequence[Delivery] = ()
+    deferred: Sequence[Delivery] = ()
 
 
-def plan_rate_limit(due: Sequence[Delivery], lately: int, most: int) -> RateLimitPlan:
+def plan_rate_limit(due: Sequence[Delivery], recent_count: int, rate_per_minute: int) -> RateLimitPlan:
     """Of what is due for one person or place, of whom `lately` were told within a minute; the most urgent go first.
 
     Only what asks becomes one message: a notice needs no answer, and can wait.
     """
-    quiet = [each for each in due if not each.is_loud or each.reason == "test"]
-    loud = sorted((each for each in due if each.is_loud and each.reason != "test"), key=_urgency)
-    asking = [each for each in loud if each.reason != "expired"]
-    notices = [each for each in loud if each.reason == "expired"]
-    left = max(0, most - lately)
-    if left == 0:
-        return RateLimitPlan(quiet, (), loud)
-    if len(asking) > left:
-        return RateLimitPlan([*quiet, *asking[: left - 1]], asking[left - 1 :], notices)
-    room = left - len(asking)
-    return RateLimitPlan([*quiet, *asking, *notices[:room]], (), notices[room:])
+    silent = [each for each in due if not each.is_notifying or each.reason == "test"]
+    notifying = sorted((each for each in due if each.is_notifying and each.reason != "test"), key=_urgency)
+    requests = [each for each in notifying if each.reason != "expired"]
+    notices = [each for each in notifying if each.reason == "expired"]
+    remaining = max(0, rate_per_minute - recent_count)
+    if remaining == 0:
+        return RateLimitPlan(silent, (), notifying)
+    if len(requests) > remaining:
+        return RateLimitPlan([*silent, *requests[: remaining - 1]], requests[remaining - 1 :], notices)
+    free_slots = remaining - len(requests)
+    return RateLimitPlan([*silent, *requests, *notices[:free_slots]], (), notices[free_slots:])
 
 
 def mark_batched(delivery: Delivery) -> Delivery:
@@ -273,35 +281,35 @@ def mark_batched(delivery: Delivery) -> Delivery:
 def make_batch_delivery(deliveries: Sequence[Delivery], delivery_id: str, now: int) -> Delivery:
     """One message in the place of many: how many wait. One that was not sent yet can become part of another."""
     first = deliveries[0]
-    count = str(sum(int(each.wanted) if each.reason == "group" else 1 for each in deliveries))
+    count = str(sum(int(each.desired_state) if each.reason == "group" else 1 for each in deliveries))
     return Delivery(
         workspace=first.workspace,
         id=delivery_id,
         approval_id="",
-        way=first.way,
+        target=first.target,
         reason="group",
         priority=first.priority,
         status="due",
-        wanted=count,
+        desired_state=count,
         created_at=now,
-        since=now,
+        pending_since=now,
         due_at=now,
     )
 
 
-def make_test_delivery(workspace: str, delivery_id: str, way: DeliveryTarget, by: str, now: int) -> Delivery:
+def make_test_delivery(workspace: str, delivery_id: str, target: DeliveryTarget, by: str, now: int) -> Delivery:
     """A message that shows that the channel works; `by` wanted to know."""
     return Delivery(
         workspace=workspace,
         id=delivery_id,
         approval_id="",
-        way=way,
+        target=target,
         reason="test",
         priority="low",
         status="due",
-        wanted=by,
+        desired_state=by,
         created_at=now,
-        since=now,
+        pending_since=now,
         due_at=now,
     )
 
@@ -309,7 +317,7 @@ def make_test_delivery(workspace: str, delivery_id: str, way: DeliveryTarget, by
 def group_by_target(deliveries: Iterable[Delivery]) -> Mapping[tuple[str, DeliveryTarget], list[Delivery]]:
     found: dict[tuple[str, DeliveryTarget], list[Delivery]] = {}
     for each in deliveries:
-        found.setdefault((each.workspace, each.way), []).append(each)
+        found.setdefault((each.workspace, each.target), []).append(each)
     return found
 
 
@@ -322,53 +330,55 @@ def _update_wakeup(delivery: Delivery, approval: Approval, now: int) -> Delivery
     """A decision that was taken back wakes nobody; the next one does, also if somebody was quick and woken before."""
     after = approval_fingerprint(approval).text
     if delivery.status == "sending":  # whoever sends it looks again afterwards
-        was_taken_back = "pending" in (approval.status, _parse_fingerprint(delivery.wanted).status)
-        return replace(delivery, wanted=after) if was_taken_back else delivery
+        was_taken_back = "pending" in (approval.status, _parse_fingerprint(delivery.desired_state).status)
+        return replace(delivery, desired_state=after) if was_taken_back else delivery
     if approval.status == "pending":
-        return replace(delivery, status="dropped", due_at=None, wanted=after)
+        return replace(delivery, status="dropped", due_at=None, desired_state=after)
     if delivery.status != "dropped":
         return delivery
-    nudge = delivery.nudge + (1 if delivery.said else 0)
-    anew = replace(delivery, status="due", wanted=after, nudge=nudge, attempts=0, error="")
-    return replace(anew, since=now, due_at=decision_final_at(approval, now))
+    reminders_due = delivery.reminders_due + (1 if delivery.sent_state else 0)
+    updated = replace(delivery, status="due", desired_state=after, reminders_due=reminders_due, attempts=0, error="")
+    return replace(updated, pending_since=now, due_at=decision_final_at(approval, now))
 
 
 def _update_silently(delivery: Delivery, before: ApprovalFingerprint, after: ApprovalFingerprint, now: int) -> Delivery:
     """Nobody there has to do anything: no noise any more, and no message that was not there yet."""
     if delivery.status in ("dropped", "grouped"):
         return delivery
-    is_known = delivery.said or (delivery.is_perhaps_known and after.status != "pending")
+    is_known = delivery.sent_state or (delivery.is_possibly_sent and after.status != "pending")
     if not is_known and delivery.status != "sending":
-        return replace(delivery, status="dropped", due_at=None, wanted=after.text)
-    wanted = delivery.wanted if before._replace(reminded=after.reminded) == after else after.text
-    return _set_desired(delivery, wanted, delivery.nudged, now, now)
+        return replace(delivery, status="dropped", due_at=None, desired_state=after.text)
+    desired_state = delivery.desired_state if before._replace(reminded=after.reminded) == after else after.text
+    return _set_desired(delivery, desired_state, delivery.reminders_sent, now, now)
 
 
-def _set_desired(delivery: Delivery, wanted: str, nudge: int, now: int, loud_at: int) -> Delivery:
-    if (wanted, nudge) == (delivery.wanted, delivery.nudge):
+def _set_desired(delivery: Delivery, desired_state: str, reminders_due: int, now: int, notify_at: int) -> Delivery:
+    if (desired_state, reminders_due) == (delivery.desired_state, delivery.reminders_due):
         return delivery
-    changed = replace(delivery, wanted=wanted, nudge=nudge, attempts=0)
+    changed = replace(delivery, desired_state=desired_state, reminders_due=reminders_due, attempts=0)
     if delivery.status == "sending":
         return changed  # whoever sends it looks again afterwards
-    return _refresh_status(replace(changed, due_at=loud_at if changed.is_loud else now), now)
+    return _refresh_status(replace(changed, due_at=notify_at if changed.is_notifying else now), now)
 
 
-def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, loud_at: int) -> Delivery:
+def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, notify_at: int) -> Delivery:
     """Those who were not to be told, or were told as one of many, have to hear of it now."""
-    nudge = delivery.nudge + (1 if delivery.said else 0)
-    anew = replace(delivery, status="due", wanted=after.text, nudge=nudge, attempts=0, error="")
-    return replace(anew, since=now, due_at=loud_at)
+    reminders_due = delivery.reminders_due + (1 if delivery.sent_state else 0)
+    updated = replace(
+        delivery, status="due", desired_state=after.text, reminders_due=reminders_due, attempts=0, error=""
+    )
+    return replace(updated, pending_since=now, due_at=notify_at)
 
 
 def _refresh_status(delivery: Delivery, now: int) -> Delivery:
     """Due if something is left to say; `due_at` says when it may be said."""
-    if (delivery.wanted, delivery.nudge) == (delivery.said, delivery.nudged):
+    if (delivery.desired_state, delivery.reminders_due) == (delivery.sent_state, delivery.reminders_sent):
         return replace(delivery, status="sent", due_at=None)
-    return replace(delivery, status="due", since=now, due_at=delivery.due_at or now)
+    return replace(delivery, status="due", pending_since=now, due_at=delivery.due_at or now)
 
 
 def _urgency(delivery: Delivery) -> tuple[int, int]:
-    return -PRIORITIES.index(delivery.priority), delivery.since
+    return -PRIORITIES.index(delivery.priority), delivery.pending_since
 
 
 Purpose = Literal["ask", "escalate", "remind", "changed", "ended", "expired", "woken", "group", "test"]
@@ -380,7 +390,7 @@ class Recipient:
 
     person: str = ""
     email: str = ""
-    place: str = ""
+    destination: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +407,7 @@ class ApprovalView:
     schema: Mapping[str, object] | None = None
     result: str = ""  # what came of it, in one line; made visible
     args: bytes = b""
-    secret: tuple[str, ...] = ()
+    secret_pointers: tuple[str, ...] = ()
     declared: bool = False  # only the agent's program says what the tool is
 
     @property
@@ -420,7 +430,7 @@ class Notification:
     to: Recipient
     link: str
     at: int
-    topic: ApprovalView | None = None
+    approval_view: ApprovalView | None = None
     count: int = 0
-    by: str = ""
+    requested_by: str = ""
     revised: bool = False

@@ -35,11 +35,11 @@ class ChannelCapabilities:
     """
 
     personal: bool = False
-    has_places: bool = False
+    has_destinations: bool = False
     priorities: frozenset[str] = frozenset(PRIORITIES)
-    most: int = 10
-    waits: tuple[int, ...] = ()
-    wakes: str = ""
+    rate_per_minute: int = 10
+    retry_delays: tuple[int, ...] = ()
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class QuietPeriod:
 class Routes:
     """Names of channels, and places, by priority and by team or action; `means` are all channels there are."""
 
-    means: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
+    capabilities: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
     default: str = DASHBOARD
     _: KW_ONLY
     priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    channels_by_origin: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quiet: QuietPeriod | None = None
     escalation: str = ""
     notify_on_expiry: bool = True
@@ -75,10 +75,10 @@ class Contact:
     _: KW_ONLY
     has_email: bool = True
     away: bool = False
-    covers: tuple[Delegation, ...] = ()
+    delegations_to_me: tuple[Delegation, ...] = ()
 
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.name, self.role, teams=self.teams, via="", covers=self.covers)
+        return Reviewer(self.name, self.role, teams=self.teams, via="", delegations_to_me=self.delegations_to_me)
 
 
 def plan_deliveries(
@@ -87,35 +87,35 @@ def plan_deliveries(
     routes: Routes,
     people: Sequence[Contact],
     now: int,
-    ways: Mapping[DeliveryTarget, int] | None = None,
+    targets: Mapping[DeliveryTarget, int] | None = None,
 ) -> Iterator[Delivery]:
     """What is new or has changed among the deliveries of an approval; a new one has no id yet.
 
     `ways` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
     """
-    loud_at, ways = (
+    notify_at, targets = (
         _notify_at(approval, routes.quiet, now),
-        delivery_targets(approval, routes, people) if ways is None else ways,
+        delivery_targets(approval, routes, people) if targets is None else targets,
     )
-    there = {"", *(each.name for each in people)}
+    member_names = {"", *(each.name for each in people)}
     for each in known:
         changed = (
-            delivery.update_delivery(each, approval, now, loud_at, ways.get(each.way))
-            if each.way.person in there
+            delivery.update_delivery(each, approval, now, notify_at, targets.get(each.target))
+            if each.target.person in member_names
             else delivery.drop(each)
         )
         if changed != each:
             yield changed
-    told = {each.way for each in known}
+    existing_targets = {each.target for each in known}
     fresh = [
-        delivery.new_delivery(way, "", approval, "escalated" if rung else "asked", now, loud_at)
-        for way, rung in ways.items()
-        if way not in told
+        delivery.new_delivery(target, "", approval, "escalated" if escalation_level else "asked", now, notify_at)
+        for target, escalation_level in targets.items()
+        if target not in existing_targets
     ]
     at = _quiet_until(approval, routes.quiet, now)
     fresh += [
-        delivery.new_delivery(way, "", approval, "expired", now, at)
-        for way in _expiry_targets(approval, known, routes, people)
+        delivery.new_delivery(target, "", approval, "expired", now, at)
+        for target in _expiry_targets(approval, known, routes, people)
     ]
     yield from fresh[: max(0, MAX_DELIVERIES - len(known))]
     yield from _wakeup_deliveries(approval, known, routes, now)
@@ -124,7 +124,11 @@ def plan_deliveries(
 def wakeup_targets(run_id: str, routes: Routes) -> list[DeliveryTarget]:
     """What wakes the workflow that a run is, when its call is decided."""
     engine = run_id.partition(":")[0] if ":" in run_id else ""
-    return [DeliveryTarget(name) for name, means in routes.means.items() if engine and means.wakes == engine]
+    return [
+        DeliveryTarget(name)
+        for name, capabilities in routes.capabilities.items()
+        if engine and capabilities.engine == engine
+    ]
 
 
 def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
@@ -136,15 +140,15 @@ def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Conta
     if stage >= len(approval.terms.stages):
         return ()
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
-    able = [
+    eligible = [
         each
         for each in people
         if each.name not in voted and _effective_voter(approval, each, stage) not in (None, *voted)
     ]
-    passed = {each.by for each in approval.delegations}
-    here = [each for each in able if not each.away and each.name not in passed]
+    delegators = {each.by for each in approval.delegations}
+    available = [each for each in eligible if not each.away and each.name not in delegators]
     have = len({vote.seat for vote in approval.votes if vote.stage == stage})
-    return tuple(here if len(here) >= approval.terms.stages[stage].quorum - have else able)
+    return tuple(available if len(available) >= approval.terms.stages[stage].quorum - have else eligible)
 
 
 def approval_channels(approval: Approval, routes: Routes) -> tuple[str, ...]:
@@ -180,7 +184,7 @@ def find_unreachable(routes: Routes) -> list[str]:
         names = routes.priorities.get(priority) or (routes.default,)
         if not accepting_channels(routes, names, priority):
             found.append(f"no channel of {', '.join(names)} takes the priority {priority}")
-    for origin, names in sorted(routes.ways.items()):
+    for origin, names in sorted(routes.channels_by_origin.items()):
         refused = [p for p in PRIORITIES if not accepting_channels(routes, (*names, *routes.priorities.get(p, ())), p)]
         if refused:
             found.append(f"no channel of {origin} takes the priority {', '.join(refused)}")
@@ -196,11 +200,12 @@ def channel_origins(routes: Routes) -> dict[str, list[str]]:
     leads = [
         ("everything else", (routes.default,)),
         *((f"the priority {name}", routes.priorities.get(name, ())) for name in PRIORITIES),
-        *sorted(routes.ways.items()),
+        *sorted(routes.channels_by_origin.items()),
         ("escalation", (routes.escalation,)),
     ]
     found: dict[str, list[str]] = {
-        name: [f"decisions that {means.wakes} waits for"] if means.wakes else [] for name, means in routes.means.items()
+        name: [f"decisions that {capabilities.engine} waits for"] if capabilities.engine else []
+        for name, capabilities in routes.capabilities.items()
     }
     for origin, names in leads:
         for name in names:
@@ -217,7 +222,7 @@ def accepting_channels(routes: Routes, names: Sequence[str], priority: str) -> l
     return [
         name
         for name in dict.fromkeys(found)
-        if name == DASHBOARD or (name in routes.means and priority in routes.means[name].priorities)
+        if name == DASHBOARD or (name in routes.capabilities and priority in routes.capabilities[name].priorities)
     ]
 
 
@@ -228,47 +233,53 @@ def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contac
     """
     if approval.status != "pending":
         return {}
-    listening = missing_voters(approval, people)
-    others = [each for each in listening if not _is_chat_requester(approval, each)]
-    usual, priority = approval_channels(approval, routes), approval.terms.priority
+    voters = missing_voters(approval, people)
+    others = [each for each in voters if not _is_chat_requester(approval, each)]
+    default_channels, priority = approval_channels(approval, routes), approval.terms.priority
     found: dict[DeliveryTarget, int] = {}
     for number in range(approval.escalated, 0, -1):
-        rung = approval.terms.ladder[number - 1]
-        meant = [each for each in others if rung.to.include(each.name, each.teams)]
-        ways = [*_targets_at(_escalation_channels(rung, usual, routes), priority, routes, meant or others)]
-        ways += [way for way in _targets_at(usual, priority, routes, meant) if way.person]
-        found = dict.fromkeys(ways, number) | found
-    if not _is_handled_in_chat(approval, listening):
-        found = dict.fromkeys(_targets_at(usual, priority, routes, others), 0) | found
+        step = approval.terms.ladder[number - 1]
+        step_voters = [each for each in others if step.to.include(each.name, each.teams)]
+        targets = [
+            *_targets_at(_escalation_channels(step, default_channels, routes), priority, routes, step_voters or others)
+        ]
+        targets += [target for target in _targets_at(default_channels, priority, routes, step_voters) if target.person]
+        found = dict.fromkeys(targets, number) | found
+    if not _is_handled_in_chat(approval, voters):
+        found = dict.fromkeys(_targets_at(default_channels, priority, routes, others), 0) | found
     return found
 
 
-def _escalation_channels(rung: EscalationStep, usual: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
+def _escalation_channels(step: EscalationStep, default_channels: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
     """Where a rung is told: what it says; else what leads from its teams and from escalation; else as ever."""
-    found = _routed_channels(routes, *sorted(rung.to.teams)) + ((routes.escalation,) if routes.escalation else ())
-    return rung.channels or found or usual
+    found = _routed_channels(routes, *sorted(step.to.teams)) + ((routes.escalation,) if routes.escalation else ())
+    return step.channels or found or default_channels
 
 
 def _routed_channels(routes: Routes, *names: str) -> tuple[str, ...]:
-    return tuple(way for name in names for way in routes.ways.get(name, ()))
+    return tuple(channel for name in names for channel in routes.channels_by_origin.get(name, ()))
 
 
 def _targets_at(
-    names: Sequence[str], priority: str, routes: Routes, listening: Sequence[Contact]
+    names: Sequence[str], priority: str, routes: Routes, voters: Sequence[Contact]
 ) -> Iterator[DeliveryTarget]:
-    places = [name for name in names if name.startswith(DESTINATION_PREFIX)]
-    home = _destination_channel(routes, names, priority) if places else ""
+    destinations = [name for name in names if name.startswith(DESTINATION_PREFIX)]
+    destination_channel = _destination_channel(routes, names, priority) if destinations else ""
     for name in accepting_channels(routes, names, priority):
-        if name != DASHBOARD and routes.means[name].personal:
-            yield from (DeliveryTarget(name, person=each.name) for each in listening if each.has_email)
-        elif name not in (DASHBOARD, home):
+        if name != DASHBOARD and routes.capabilities[name].personal:
+            yield from (DeliveryTarget(name, person=each.name) for each in voters if each.has_email)
+        elif name not in (DASHBOARD, destination_channel):
             yield DeliveryTarget(name)
-    yield from (DeliveryTarget(home, place) for place in places if home)
+    yield from (DeliveryTarget(destination_channel, destination) for destination in destinations if destination_channel)
 
 
 def _destination_channel(routes: Routes, names: Iterable[str], priority: str) -> str:
     """The channel that a place is in: one of the names if possible, else the first there is."""
-    able = [name for name, means in routes.means.items() if means.has_places and priority in means.priorities]
+    able = [
+        name
+        for name, capabilities in routes.capabilities.items()
+        if capabilities.has_destinations and priority in capabilities.priorities
+    ]
     return next((name for name in names if name in able), able[0] if able else "")
 
 
@@ -281,7 +292,9 @@ def _effective_voter(approval: Approval, contact: Contact, stage: int) -> str | 
     if voting.may_vote(approval, contact.name, contact.role, contact.teams, stage):
         return contact.name
     return (
-        voting.effective_voter(approval, contact.reviewer(), stage) if approval.delegations or contact.covers else None
+        voting.effective_voter(approval, contact.reviewer(), stage)
+        if approval.delegations or contact.delegations_to_me
+        else None
     )
 
 
@@ -290,11 +303,11 @@ def _is_chat_requester(approval: Approval, contact: Contact) -> bool:
     return is_thread_id(approval.subject.run_id) and contact.name == approval.subject.requester
 
 
-def _is_handled_in_chat(approval: Approval, listening: Sequence[Contact]) -> bool:
+def _is_handled_in_chat(approval: Approval, voters: Sequence[Contact]) -> bool:
     """Whether the one who looks at it is all that it needs; a rule that names people or channels wants those."""
     terms = approval.terms
     named = bool(terms.channels) or any(stage.approvers is not None for stage in terms.stages)
-    alone = voting.total_quorum(approval) == 1 and any(_is_chat_requester(approval, each) for each in listening)
+    alone = voting.total_quorum(approval) == 1 and any(_is_chat_requester(approval, each) for each in voters)
     return alone and not named
 
 
@@ -311,22 +324,26 @@ def _expiry_targets(
         return
     names = (routes.escalation,) if routes.escalation else ()
     requester = [each for each in people if each.name == approval.subject.requester]
-    asking = [each for each in requester if not _is_chat_requester(approval, each)]
+    requesters = [each for each in requester if not _is_chat_requester(approval, each)]
     usual, priority = (*approval_channels(approval, routes), *names), approval.terms.priority
-    wanted = [*_targets_at(names, priority, routes, missing_voters(approval, people))]
-    wanted += [way for way in _targets_at(usual, priority, routes, asking) if way.person]
-    told = {each.way for each in known if each.said or each.reason == "expired"}
-    yield from (way for way in dict.fromkeys(wanted) if way not in told)
+    targets = [*_targets_at(names, priority, routes, missing_voters(approval, people))]
+    targets += [target for target in _targets_at(usual, priority, routes, requesters) if target.person]
+    notified_targets = {each.target for each in known if each.sent_state or each.reason == "expired"}
+    yield from (target for target in dict.fromkeys(targets) if target not in notified_targets)
 
 
 def _wakeup_deliveries(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
     """Whoever waits in an engine is told once, when it is decided for good. What was never asked, nobody waited for."""
-    by = approval.decision
-    waited = approval.status != "pending" and (by is None or (by.by != "policy" and by.via != "grant"))
-    ways = wakeup_targets(approval.subject.run_id, routes) if waited else []
-    woken = {each.way for each in known if each.reason == "woken"}
+    decision = approval.decision
+    was_awaited = approval.status != "pending" and (
+        decision is None or (decision.by != "policy" and decision.via != "grant")
+    )
+    targets = wakeup_targets(approval.subject.run_id, routes) if was_awaited else []
+    woken = {each.target for each in known if each.reason == "woken"}
     at = delivery.decision_final_at(approval, now)
-    yield from (delivery.new_delivery(way, "", approval, "woken", now, at) for way in ways if way not in woken)
+    yield from (
+        delivery.new_delivery(target, "", approval, "woken", now, at) for target in targets if target not in woken
+    )
 
 
 def _notify_at(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:

@@ -43,7 +43,7 @@ class ChangedCall:
     loosened: bool
 
     @property
-    def turn(self) -> VerdictPair:
+    def verdict_pair(self) -> VerdictPair:
         return self.old.kind, self.new.kind
 
 
@@ -69,18 +69,18 @@ class RehearsalReport:
     calls: int = 0
     first: int = 0
     last: int = 0
-    turns: Mapping[VerdictPair, int] = field(default_factory=dict)
+    verdict_counts: Mapping[VerdictPair, int] = field(default_factory=dict)
     other_terms: int = 0
     loosened: int = 0
     outdated: int = 0
     causes: Mapping[VerdictChangeCause, int] = field(default_factory=dict)
-    asked: Mapping[People | None, tuple[int, int]] = field(default_factory=dict)
+    answers_needed: Mapping[People | None, tuple[int, int]] = field(default_factory=dict)
     changed: tuple[ChangedCall, ...] = ()
 
     @property
-    def turned(self) -> int:
+    def changed_verdicts(self) -> int:
         """How many calls would get another kind of verdict."""
-        return sum(count for (old, new), count in self.turns.items() if old != new)
+        return sum(count for (old, new), count in self.verdict_counts.items() if old != new)
 
 
 RankedChange = tuple[tuple[bool, bool], int, ChangedCall]
@@ -100,7 +100,7 @@ class Rehearsal:
         self._draft = draft
         self._keep = keep
         self._kept: list[RankedChange] = []
-        self._turns: Counter[VerdictPair] = Counter()
+        self._verdict_counts: Counter[VerdictPair] = Counter()
         self._causes: Counter[VerdictChangeCause] = Counter()
         self._asked: tuple[Counter[People | None], Counter[People | None]] = (Counter(), Counter())
         self._calls = self._first = self._last = self._outdated = 0
@@ -115,19 +115,19 @@ class Rehearsal:
             calls=self._calls,
             first=self._first,
             last=self._last,
-            turns=dict(self._turns),
+            verdict_counts=dict(self._verdict_counts),
             other_terms=sum(count for cause, count in self._causes.items() if cause.old == cause.new),
             loosened=sum(count for cause, count in self._causes.items() if cause.loosened),
             outdated=self._outdated,
             causes=dict(sorted(self._causes.items(), key=_cause_order)),
-            asked={people: (before[people], after[people]) for people in before | after},
+            answers_needed={people: (before[people], after[people]) for people in before | after},
             changed=tuple(changed for _, _, changed in sorted(self._kept, key=_change_rank, reverse=True)),
         )
 
     def _judge(self, each: RecordedCall) -> None:
         old, new = judge_recorded(self._in_force, each), judge_recorded(self._draft, each)
         self._calls += 1
-        self._turns[old.kind, new.kind] += 1
+        self._verdict_counts[old.kind, new.kind] += 1
         self._first, self._last = self._first or each.at, each.at
         self._outdated += old.kind != each.verdict
         for verdict, asked in zip((old, new), self._asked, strict=True):
@@ -157,7 +157,7 @@ def _change_rank(kept: RankedChange) -> tuple[tuple[bool, bool], int]:
 
 def judge_recorded(policy: Policy, each: RecordedCall) -> Verdict:
     """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
-    call = fast_replace(each.call, efforts={})  # another policy has spent nothing on it yet
+    call = fast_replace(each.call, condition_budgets={})  # another policy has spent nothing on it yet
     verdict = claims.judge(policy, call, each.spec).verdict
     question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
     return policy.default_ask if question and isinstance(verdict, Allow) else verdict
@@ -194,7 +194,7 @@ class ShadowRuleUsage:
 
     rule: str
     calls: int
-    turns: Mapping[VerdictPair, int]
+    verdict_counts: Mapping[VerdictPair, int]
     first: int
     last: int
 
@@ -214,7 +214,7 @@ class ShadowRuleCounter:
     def __init__(self, since: int = 0) -> None:
         self._since = since
         self._calls = self._erased = 0
-        self._turns: dict[str, Counter[VerdictPair]] = {}
+        self._verdict_counts: dict[str, Counter[VerdictPair]] = {}
         self._times: dict[str, tuple[int, int]] = {}
 
     def feed(self, page: Iterable[Entry]) -> None:
@@ -226,7 +226,7 @@ class ShadowRuleCounter:
     def report(self) -> ShadowReport:
         rules = [
             ShadowRuleUsage(rule, turns.total(), dict(turns.most_common()), *self._times[rule])
-            for rule, turns in self._turns.items()
+            for rule, turns in self._verdict_counts.items()
         ]
         return ShadowReport(
             self._calls, self._erased, tuple(sorted(rules, key=lambda shadow: (-shadow.calls, shadow.rule)))
@@ -237,7 +237,7 @@ class ShadowRuleCounter:
             self._erased += 1
         elif SHADOW_KEY in entry.content:
             for rule, then in _shadow_notes(entry.content):
-                self._turns.setdefault(rule, Counter())[recorded_verdict(entry), then] += 1
+                self._verdict_counts.setdefault(rule, Counter())[recorded_verdict(entry), then] += 1
                 first, _ = self._times.get(rule, (entry.at, entry.at))
                 self._times[rule] = (first, entry.at)
 

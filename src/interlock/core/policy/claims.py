@@ -54,15 +54,15 @@ def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None
         verdict = policy.judge(call, spec, spec.effect)
         if isinstance(verdict, Ask) and (fill is not None or verdict.exclude):
             verdict = _require_extra_approver(_fill_terms(verdict, call, fill), call)
-        judged = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
+        judgement = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
     else:
-        judged = _judge_claims(policy, call, spec, fill)
-    if not call.doubt or isinstance(judged.verdict, Deny):
-        return judged
+        judgement = _judge_claims(policy, call, spec, fill)
+    if not call.doubt or isinstance(judgement.verdict, Deny):
+        return judgement
     terms = default_terms(policy, call, spec)
     terms = terms if fill is None else fill(terms, call)
-    asked = join_terms(judged.verdict, terms) if isinstance(judged.verdict, Ask) else terms
-    return judged._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
+    asked = join_terms(judgement.verdict, terms) if isinstance(judgement.verdict, Ask) else terms
+    return judgement._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
 
 
 def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None) -> Judgement:
@@ -78,9 +78,9 @@ def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerm
         verdict = strictest_verdict(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
-    judged = Judgement(_require_extra_approver(verdict, call), readings, effects)
-    warnings = tuple(_warnings(policy, call, spec, judged))
-    return judged._replace(warnings=warnings) if warnings else judged
+    judgement = Judgement(_require_extra_approver(verdict, call), readings, effects)
+    warnings = tuple(_warnings(policy, call, spec, judgement))
+    return judgement._replace(warnings=warnings) if warnings else judgement
 
 
 def judge_stored(
@@ -141,8 +141,8 @@ def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
         )
         for agent in caller.agents
     ]
-    told = [call] if call.agent else [fast_replace(call, agent=agent) for agent in caller.agents]
-    different = [each for each in told if not any(_same_claims(each, other) for other in known)]
+    claimed = [call] if call.agent else [fast_replace(call, agent=agent) for agent in caller.agents]
+    different = [each for each in claimed if not any(_same_claims(each, other) for other in known)]
     return (*different, *known)
 
 
@@ -152,7 +152,7 @@ def possible_effects(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolS
         return (spec.effect,)
     if not spec.effect:
         return ANY_EFFECT
-    for each in policy.both:
+    for each in policy.layers:
         if not _trusts_declared(each, readings):
             return ANY_EFFECT
     return (spec.effect,)
@@ -170,13 +170,13 @@ def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
     """Why no rule is asked: a name that only looks like one that is known is nobody's mistake."""
     if call.refusal:
         return Deny(call.refusal)
-    imitated = next(filter(None, (each.imitated(call) for each in policy.both)), "")
+    imitated = next(filter(None, (each.find_imitated_name(call) for each in policy.layers)), "")
     return None if not imitated else Deny(imitation_reason(imitated))
 
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
     """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
-    asked = [each.default_terms(reading, spec) for each in policy.both for reading in call_readings(call)]
+    asked = [each.default_terms(reading, spec) for each in policy.layers for reading in call_readings(call)]
     return reduce(join_terms, asked)
 
 
@@ -202,7 +202,7 @@ def _fill_terms(verdict: Verdict, call: ToolCall, fill: FillTerms | None) -> Ver
 
 
 def _with_priority(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
-    if not isinstance(verdict, Ask) or any(verdict.rule in each.prioritising for each in policy.both):
+    if not isinstance(verdict, Ask) or any(verdict.rule in each.rules_with_priority for each in policy.layers):
         return verdict
     return replace(verdict, priority=priority)
 
@@ -238,12 +238,12 @@ def _knows_requester(call: ToolCall) -> bool:
     return bool(call.requester) if call.caller is None else call.caller.vouched
 
 
-def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judged: Judgement) -> Iterator[str]:
+def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judgement: Judgement) -> Iterator[str]:
     """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
-    told, known, effects = judged.readings[0], judged.readings[-1], judged.effects
+    claimed, known, effects = judgement.readings[0], judgement.readings[-1], judgement.effects
     if (
-        told is known
-        or STRICTNESS[judged.verdict.kind] <= STRICTNESS[strictest_verdict(policy, (told,), effects, spec).kind]
+        claimed is known
+        or STRICTNESS[judgement.verdict.kind] <= STRICTNESS[strictest_verdict(policy, (claimed,), effects, spec).kind]
     ):
         return
     if call.switch == "off":
@@ -287,7 +287,7 @@ def unbound_keys_warning(policy: Policy, keys: Iterable[ApiKey], now: int) -> st
         key
         for key in keys
         if key.role == AGENT
-        and key.counts_at(now)
+        and key.is_valid_at(now)
         and ((by_agent and not key.agents) or (by_person and not key.requester))
     ]
     if not loose:

@@ -16,19 +16,19 @@ class ConditionBudget:
     of the call is known by the condition and all that it could see beside the arguments, and is not found out again.
     """
 
-    __slots__ = ("_known", "args", "evaluated", "spent")
+    __slots__ = ("_results", "args", "cheap_evaluations", "spent")
 
     def __init__(self, args: Mapping[str, object]) -> None:
         self.args = args
         self.spent = 0
-        self.evaluated = 0
-        self._known: dict[Hashable, tuple[object, Exception | None]] = {}
+        self.cheap_evaluations = 0
+        self._results: dict[Hashable, tuple[object, Exception | None]] = {}
 
-    def once(self, place: Hashable, evaluate: Callable[[], object]) -> object:
+    def evaluate_once(self, place: Hashable, evaluate: Callable[[], object]) -> object:
         """What it gave or raised the first time."""
-        known = self._known.get(place)
+        known = self._results.get(place)
         if known is None:
-            known = self._known[place] = _outcome(evaluate)
+            known = self._results[place] = _outcome(evaluate)
         result, error = known
         if error is not None:
             raise error.with_traceback(None)  # else it would grow with every time
@@ -37,10 +37,10 @@ class ConditionBudget:
 
 def call_budget(call: ToolCall) -> ConditionBudget:
     """Spent on judging these arguments, in all ways to read the call."""
-    effort = call.efforts.get(call.args)
-    if effort is None:
-        effort = call.efforts[call.args] = ConditionBudget(call.value)
-    return effort
+    budget = call.condition_budgets.get(call.args)
+    if budget is None:
+        budget = call.condition_budgets[call.args] = ConditionBudget(call.parsed_args)
+    return budget
 
 
 def _outcome(evaluate: Callable[[], object]) -> tuple[object, Exception | None]:

@@ -160,7 +160,7 @@ class Rule:
             return True
         return self.then != "allow" and any(matches_pattern(fold(name), fold_pattern(pattern)) for pattern in patterns)
 
-    def names(self, tool: str) -> bool:
+    def names_tool(self, tool: str) -> bool:
         """Whether it speaks of this tool, and not of all of them."""
         named = tuple(pattern for pattern in self.tools if pattern.strip("*"))
         return bool(named) and self._fits(named, tool)
@@ -212,36 +212,38 @@ class Policy:
     defaults: Defaults = Defaults()
     toggles: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     sha256: str = ""
-    also: Policy | None = None  # judged by as well: the stricter verdict holds
+    second_policy: Policy | None = None  # judged by as well: the stricter verdict holds
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
         """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
-        believed = self.effect(spec) if effect is None else effect
-        found = self._remembered.get(
+        believed = self.trusted_effect(spec) if effect is None else effect
+        found = self._match_cache.get(
             (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)
-        ) or self._matching(call, believed)
-        if found.imitated:
-            verdict: Verdict = Deny(imitation_reason(found.imitated))
-        elif (rule := found.certain or self._first(call, found)) is None:
-            verdict = self._without_rule(call, spec, found.key)
+        ) or self._match(call, believed)
+        if found.imitated_name:
+            verdict: Verdict = Deny(imitation_reason(found.imitated_name))
+        elif (rule := found.unconditional_rule or self._first(call, found)) is None:
+            verdict = self._default_verdict(call, spec, found.key)
         else:
-            verdict = self._by(rule, call, spec, found.key)
-        return verdict if self.also is None else _stricter(verdict, self.also.judge(call, spec, effect))
+            verdict = self._apply_rule(rule, call, spec, found.key)
+        return (
+            verdict if self.second_policy is None else _stricter(verdict, self.second_policy.judge(call, spec, effect))
+        )
 
     @cached_property
-    def both(self) -> tuple[Policy, ...]:
-        return (self,) if self.also is None else (self, *self.also.both)
+    def layers(self) -> tuple[Policy, ...]:
+        return (self,) if self.second_policy is None else (self, *self.second_policy.layers)
 
     @cached_property
-    def at_once(self) -> int:
+    def max_inline_bytes(self) -> int:
         """The most bytes of arguments of a call that may be judged where others wait for it."""
-        return SHORT_ARGS if any(rule.when for each in self.both for rule in each.rules) else MAX_BYTES
+        return SHORT_ARGS if any(rule.when for each in self.layers for rule in each.rules) else MAX_BYTES
 
-    def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
+    def _apply_rule(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if rule.then == "deny":
             reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
-            if not rule.names(call.tool):  # else it is meant for this tool, whatever somebody vouches for
-                reason += declared_effect_hint(spec, key.effect, lambda effect: self._matching(call, effect).rules)
+            if not rule.names_tool(call.tool):  # else it is meant for this tool, whatever somebody vouches for
+                reason += declared_effect_hint(spec, key.effect, lambda effect: self._match(call, effect).rules)
             return Deny(reason, rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
@@ -249,7 +251,7 @@ class Policy:
             return self._terms(self.default_ask, rule, call, spec)
         return Allow(rule.name, self.defaults.start_within)
 
-    def effect(self, spec: ToolSpec) -> str:
+    def trusted_effect(self, spec: ToolSpec) -> str:
         """What the policy believes of a tool's effect: a claim by an unregistered program may not count."""
         return "" if spec.declared and not self.defaults.trust_declared else spec.effect
 
@@ -267,29 +269,29 @@ class Policy:
                 return True
         return False
 
-    def imitated(self, call: ToolCall) -> str:
+    def find_imitated_name(self, call: ToolCall) -> str:
         """The name in a rule that a name of the call only looks like; empty if there is none."""
         plain = call.tool.isascii() and call.tool == call.tool.strip() and self._plain_names
         if plain and all(name.isascii() and name == name.strip() for name in (call.requester, *call.path)):
             return ""
-        given = ((self._named["tools"], call.tool), (self._named["users"], call.requester))
-        for patterns, name in (*given, *((self._named["agents"], agent) for agent in call.path)):
+        given = ((self._names_in_rules["tools"], call.tool), (self._names_in_rules["users"], call.requester))
+        for patterns, name in (*given, *((self._names_in_rules["agents"], agent) for agent in call.path)):
             found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
             if found:
                 return found
         return ""
 
-    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, VerdictKind], ...]:
+    def shadow_verdicts(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, VerdictKind], ...]:
         """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
         if not self._shadow_rules:
             return ()
-        found = self._matching(call, self.effect(spec))
+        found = self._match(call, self.trusted_effect(spec))
         key = found.key
-        facts, decider = call_facts(call, key.effect), found.certain or self._first(call, found)
-        end = len(self.rules) if decider is None else self._places[id(decider)]
+        facts, decider = call_facts(call, key.effect), found.unconditional_rule or self._first(call, found)
+        end = len(self.rules) if decider is None else self._rule_positions[id(decider)]
         reached = (rule for place, rule in self._shadow_rules if place < end)
         holding = (rule for rule in reached if rule.matches(key) and rule.holds(facts))
-        return tuple((rule.name, self._by(rule, call, spec, key).kind) for rule in holding)
+        return tuple((rule.name, self._apply_rule(rule, call, spec, key).kind) for rule in holding)
 
     @cached_property
     def default_ask(self) -> Ask:
@@ -307,18 +309,18 @@ class Policy:
         """On which a call is asked about that no rule speaks of."""
         return self._terms(self.default_ask, None, call, spec)
 
-    def _matching(self, call: ToolCall, effect: str) -> RuleMatch:
+    def _match(self, call: ToolCall, effect: str) -> RuleMatch:
         """What is remembered, or found now; `judge` looks by itself first, since this is most of its time."""
         rest = (call.requester, call.teams, call.priority, call.aliases)
         place = (call.tool, effect, call.agent_path, call.agent, *rest)
-        found = self._remembered.get(place)
+        found = self._match_cache.get(place)
         if found is None:
-            if len(self._remembered) >= MAX_CACHED:
-                self._remembered.clear()
+            if len(self._match_cache) >= MAX_CACHED:
+                self._match_cache.clear()
             key = MatchKey(call.tool, effect, call.path, *rest)
             rules = drop_unreachable(self._index.matching(key))
             certain = rules[0] if rules and rules[0].when is None else None
-            found = self._remembered[place] = RuleMatch(key, self.imitated(call), rules, certain)
+            found = self._match_cache[place] = RuleMatch(key, self.find_imitated_name(call), rules, certain)
         return found
 
     def _first(self, call: ToolCall, found: RuleMatch) -> Rule | None:
@@ -330,7 +332,7 @@ class Policy:
                 return rule
         return None
 
-    def _without_rule(self, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
+    def _default_verdict(self, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if not key.effect and self.defaults.unknown_tools == "deny":
             return Deny(unknown_tool_reason(call.tool, spec))
         if not key.effect or self._asks_by_default(call, key):
@@ -349,11 +351,11 @@ class Policy:
         """The same terms are one object, so that their snapshot is encoded and hashed once."""
         own = () if spec.declared else spec.decisions  # of a tool that is only declared they are a claim of the call
         key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, own, call.decisions)
-        terms = self._known_terms.get(key)
+        terms = self._terms_cache.get(key)
         if terms is None:
-            if len(self._known_terms) >= MAX_CACHED:
-                self._known_terms.clear()
-            terms = self._known_terms[key] = self._new_terms(ask, rule, call, own)
+            if len(self._terms_cache) >= MAX_CACHED:
+                self._terms_cache.clear()
+            terms = self._terms_cache[key] = self._new_terms(ask, rule, call, own)
         return terms
 
     def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, own: tuple[str, ...]) -> Ask:
@@ -370,11 +372,11 @@ class Policy:
         )
 
     @cached_property
-    def _known_terms(self) -> dict[tuple[object, ...], Ask]:
+    def _terms_cache(self) -> dict[tuple[object, ...], Ask]:
         return {}
 
     @cached_property
-    def _remembered(self) -> dict[tuple[object, ...], RuleMatch]:
+    def _match_cache(self) -> dict[tuple[object, ...], RuleMatch]:
         return {}
 
     @cached_property
@@ -382,7 +384,7 @@ class Policy:
         return tuple((place, rule) for place, rule in enumerate(self.rules) if rule.shadow)
 
     @cached_property
-    def prioritising(self) -> frozenset[str]:
+    def rules_with_priority(self) -> frozenset[str]:
         """The rules that say how urgent their calls are."""
         return frozenset(rule.name for rule in self.rules if rule.then == "ask" and rule.ask.priority)
 
@@ -392,7 +394,7 @@ class Policy:
         return frozenset((fold(agent), fold(tool)) for agent, tool in on)
 
     @cached_property
-    def _named(self) -> Mapping[str, tuple[str, ...]]:
+    def _names_in_rules(self) -> Mapping[str, tuple[str, ...]]:
         """The names and patterns that the rules in force have, by what they are names of."""
         rules = [rule for rule in self.rules if not rule.shadow]
         return {
@@ -403,30 +405,30 @@ class Policy:
 
     @cached_property
     def _plain_names(self) -> bool:
-        return all(name.isascii() for names in self._named.values() for name in names)
+        return all(name.isascii() for names in self._names_in_rules.values() for name in names)
 
     def _naming(self, call: ToolCall, effects: tuple[str, ...]) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
         """The rules that tighten and name the tool, by effect; no effect that has none."""
         known = (call.tool, effects, call.path, call.requester, call.teams, call.priority, call.aliases)
-        found = self._remembered_naming.get(known)
+        found = self._naming_cache.get(known)
         if found is None:
-            if len(self._remembered_naming) >= MAX_CACHED:
-                self._remembered_naming.clear()
+            if len(self._naming_cache) >= MAX_CACHED:
+                self._naming_cache.clear()
             keys = [MatchKey(call.tool, effect, *known[2:]) for effect in effects]
             named = [(key.effect, self._tightening(key)) for key in keys]
-            found = self._remembered_naming[known] = tuple(each for each in named if each[1])
+            found = self._naming_cache[known] = tuple(each for each in named if each[1])
         return found
 
     def _tightening(self, key: MatchKey) -> tuple[Rule, ...]:
         found = self._index.matching(key)
-        return tuple(rule for rule in found if rule.then != "allow" and rule.names(key.tool))
+        return tuple(rule for rule in found if rule.then != "allow" and rule.names_tool(key.tool))
 
     @cached_property
-    def _remembered_naming(self) -> dict[tuple[object, ...], tuple[tuple[str, tuple[Rule, ...]], ...]]:
+    def _naming_cache(self) -> dict[tuple[object, ...], tuple[tuple[str, tuple[Rule, ...]], ...]]:
         return {}
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def _rule_positions(self) -> dict[int, int]:
         return {id(rule): place for place, rule in enumerate(self.rules)}
 
     @cached_property
@@ -454,9 +456,9 @@ def parse_terms(snapshot: bytes) -> Ask:
 
 def call_facts(call: ToolCall, effect: str) -> Facts:
     """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
-    effort = call_budget(call)
+    budget = call_budget(call)
     return {
-        "args": effort.args,
+        "args": budget.args,
         "tool": call.tool,
         "effect": effect,
         "agent": call.path[-1] if call.path else "",
@@ -464,7 +466,7 @@ def call_facts(call: ToolCall, effect: str) -> Facts:
         "teams": list(call.teams),
         "priority": call.priority,
         "aliases": call.aliases,
-        BUDGET_FACT: effort,
+        BUDGET_FACT: budget,
     }
 
 

@@ -31,9 +31,9 @@ class RuleMatch(NamedTuple):
     """
 
     key: MatchKey
-    imitated: str
+    imitated_name: str
     rules: tuple[Rule, ...]
-    certain: Rule | None
+    unconditional_rule: Rule | None
 
 
 class RuleIndex:

@@ -53,44 +53,47 @@ async def fill_linear(records: ToolItemStore) -> bool:
     return bool(await records.change("", _put_all))
 
 
-def _put_all(shelf: ToolItemTransaction) -> bool:
-    if shelf.list("linear_team"):
+def _put_all(transaction: ToolItemTransaction) -> bool:
+    if transaction.list("linear_team"):
         return False
-    _put_references(shelf)
+    _put_references(transaction)
     for number, issue in enumerate(ISSUES, 1):
         age = (len(ISSUES) - number) * 7 * HOUR
-        _put(shelf, ISSUE, str(number), {**_body(issue), "number": number}, age)
+        _put(transaction, ISSUE, str(number), {**_body(issue), "number": number}, age)
     sign_in = _id(ISSUE, "1")
     for number, words in enumerate(COMMENTS, 1):
         body = {"issue": sign_in, "body": words, "user": _id("linear_user", PEOPLE[number])}
-        _put(shelf, "linear_comment", str(number), body, number * HOUR)
+        _put(transaction, "linear_comment", str(number), body, number * HOUR)
     return True
 
 
-def _put_references(shelf: ToolItemTransaction) -> None:
+def _put_references(transaction: ToolItemTransaction) -> None:
     """What the issues point at."""
     team = _id("linear_team", TEAM)
     first_state = _id("linear_state", "Todo")
     demo = {"key": "DEMO", "name": TEAM, "visibility": "public", "defaultIssueState": first_state}
-    _put(shelf, "linear_team", TEAM, demo)
+    _put(transaction, "linear_team", TEAM, demo)
     for position, (name, kind) in enumerate(STATES.items()):
-        _put(shelf, "linear_state", name, {"name": name, "type": kind, "team": team, "position": position})
+        _put(transaction, "linear_state", name, {"name": name, "type": kind, "team": team, "position": position})
     for name in PEOPLE:
         short = name.split()[0].lower()
         email = f"{short}@demo.example"
         body = {"name": name, "displayName": short, "email": email, "active": True, "isMe": name == PEOPLE[0]}
-        _put(shelf, "linear_user", name, body)
+        _put(transaction, "linear_user", name, body)
     for name, color in LABELS.items():
-        _put(shelf, "linear_label", name, {"name": name, "color": color, "isGroup": False, "team": None})
+        _put(transaction, "linear_label", name, {"name": name, "color": color, "isGroup": False, "team": None})
     for name, kind in STATUSES.items():
-        _put(shelf, "linear_project_status", name, {"name": name, "type": kind})
+        _put(transaction, "linear_project_status", name, {"name": name, "type": kind})
     about = {"description": "Fewer people who leave with a full cart.", "content": None, "teamIds": [team]}
     status = _id("linear_project_status", "In Progress")
     _put(
-        shelf, "linear_project", PROJECT, {"name": PROJECT, "status": status, "frequencyResolution": "weekly", **about}
+        transaction,
+        "linear_project",
+        PROJECT,
+        {"name": PROJECT, "status": status, "frequencyResolution": "weekly", **about},
     )
-    dates = {"startsAt": format_time(shelf.now - 5 * DAY), "endsAt": format_time(shelf.now + 9 * DAY)}
-    _put(shelf, "linear_cycle", "1", {"number": 1, "name": "Sprint 1", "team": team, **dates})
+    dates = {"startsAt": format_time(transaction.now - 5 * DAY), "endsAt": format_time(transaction.now + 9 * DAY)}
+    _put(transaction, "linear_cycle", "1", {"number": 1, "name": "Sprint 1", "team": team, **dates})
 
 
 def _body(issue: DemoIssue) -> Mapping[str, object]:
@@ -110,9 +113,9 @@ def _body(issue: DemoIssue) -> Mapping[str, object]:
     }
 
 
-def _put(shelf: ToolItemTransaction, kind: str, name: str, body: Mapping[str, object], age: int = 0) -> None:
-    stamp = format_time(shelf.now - age)
-    shelf.put(kind, _id(kind, name), {**body, "archivedAt": None, "createdAt": stamp, "updatedAt": stamp})
+def _put(transaction: ToolItemTransaction, kind: str, name: str, body: Mapping[str, object], age: int = 0) -> None:
+    stamp = format_time(transaction.now - age)
+    transaction.put(kind, _id(kind, name), {**body, "archivedAt": None, "createdAt": stamp, "updatedAt": stamp})
 
 
 def _id(kind: str, name: str) -> str:

@@ -30,33 +30,33 @@ PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")  # documented
 BASE_URL = "https://linear.app/demo"
 
 
-def list_entities(shelf: ToolItemTransaction, kind: str) -> list[Entity]:
-    return [_to_entity(kind, record) for record in shelf.list(kind)]
+def list_entities(transaction: ToolItemTransaction, kind: str) -> list[Entity]:
+    return [_to_entity(kind, record) for record in transaction.list(kind)]
 
 
-def find_entity(shelf: ToolItemTransaction, kind: str, wanted: str) -> Entity:
+def find_entity(transaction: ToolItemTransaction, kind: str, wanted: str) -> Entity:
     """By id, or an issue by its identifier, such as DEMO-12 (documented); raises what Linear answers (seen)."""
-    record = shelf.get(kind, wanted)
+    record = transaction.get(kind, wanted)
     if record is not None:
         return _to_entity(kind, record)
     if kind == ISSUE and re.fullmatch(r"[A-Z][A-Z0-9]*-[0-9]+", wanted):
-        for issue in list_entities(shelf, ISSUE):
-            if field_value(shelf, issue, "identifier") == wanted:
+        for issue in list_entities(transaction, ISSUE):
+            if field_value(transaction, issue, "identifier") == wanted:
                 return issue
     raise not_found_error(TYPE_NAMES[kind])
 
 
-def field_value(shelf: ToolItemTransaction, thing: Entity, name: str) -> Any:
+def field_value(transaction: ToolItemTransaction, thing: Entity, name: str) -> Any:
     """A field that is kept, or one that follows from those that are."""
     match thing.get("__kind__"), name:
         case "linear_issue", "identifier":
-            return f"{find_entity(shelf, 'linear_team', thing['team'])['key']}-{thing['number']}"
+            return f"{find_entity(transaction, 'linear_team', thing['team'])['key']}-{thing['number']}"
         case "linear_issue", "priorityLabel":
             return PRIORITIES[thing["priority"]]
         case "linear_issue", "url":
-            return f"{BASE_URL}/issue/{field_value(shelf, thing, 'identifier')}"
+            return f"{BASE_URL}/issue/{field_value(transaction, thing, 'identifier')}"
         case "linear_comment", "url":
-            return f"{field_value(shelf, find_entity(shelf, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
+            return f"{field_value(transaction, find_entity(transaction, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
         case "linear_project", "url":
             return f"{BASE_URL}/project/{thing['id'][:8]}"
         case _:

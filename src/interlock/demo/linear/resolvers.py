@@ -46,58 +46,60 @@ class RecordSnapshot:
 
 def resolve_field(source: Any, info: GraphQLResolveInfo[ToolItemTransaction], **args: Any) -> Any:
     """Serves every field of every type."""
-    shelf = info.context
+    transaction = info.context
     match info.parent_type.name:
         case "Query":
-            return _query(shelf, info.field_name, args)
+            return _query(transaction, info.field_name, args)
         case "Mutation":
-            return apply_mutation(shelf, info.field_name, args)
+            return apply_mutation(transaction, info.field_name, args)
         case _:
-            return _field(shelf, source, info.field_name, args)
+            return _field(transaction, source, info.field_name, args)
 
 
-def _query(shelf: ToolItemTransaction, name: str, args: Mapping[str, Any]) -> object:
+def _query(transaction: ToolItemTransaction, name: str, args: Mapping[str, Any]) -> object:
     if name in SINGLE:
-        return find_entity(shelf, SINGLE[name], args["id"])
+        return find_entity(transaction, SINGLE[name], args["id"])
     if name in LISTS:
-        return _page(shelf, list_entities(shelf, LISTS[name]), args)
+        return _page(transaction, list_entities(transaction, LISTS[name]), args)
     match name:
         case "viewer":
-            return next(user for user in list_entities(shelf, "linear_user") if user["isMe"])
+            return next(user for user in list_entities(transaction, "linear_user") if user["isMe"])
         case "searchIssues":
-            return _search(shelf, args)
+            return _search(transaction, args)
         case _:
             raise input_error(f"The demo's stand-in for Linear does not answer {name}.")
 
 
-def _field(shelf: ToolItemTransaction, thing: Entity, name: str, args: Mapping[str, Any]) -> object:
+def _field(transaction: ToolItemTransaction, thing: Entity, name: str, args: Mapping[str, Any]) -> object:
     if name in LIST_RELATIONS and "__kind__" in thing:
-        return _page(shelf, LIST_RELATIONS[name](shelf, thing), args)
+        return _page(transaction, LIST_RELATIONS[name](transaction, thing), args)
     if name in SINGLE_RELATIONS and "__kind__" in thing:
         related = thing.get(name)
-        return None if related is None else find_entity(shelf, SINGLE_RELATIONS[name], related)
-    return field_value(shelf, thing, name)
+        return None if related is None else find_entity(transaction, SINGLE_RELATIONS[name], related)
+    return field_value(transaction, thing, name)
 
 
-def _search(shelf: ToolItemTransaction, args: Mapping[str, Any]) -> object:
+def _search(transaction: ToolItemTransaction, args: Mapping[str, Any]) -> object:
     """Linear ranks by meaning; here all words have to be there, in any order (assumed)."""
     sought = str(args["term"]).casefold().split()
 
     def has_all(issue: Entity) -> bool:
-        text = " ".join(str(field_value(shelf, issue, name) or "") for name in ("identifier", "title", "description"))
+        text = " ".join(
+            str(field_value(transaction, issue, name) or "") for name in ("identifier", "title", "description")
+        )
         return all(word in text.casefold() for word in sought)
 
-    hits = [issue for issue in list_entities(shelf, ISSUE) if has_all(issue)]
-    return {**_page(shelf, hits, args), "totalCount": len(hits)}
+    hits = [issue for issue in list_entities(transaction, ISSUE) if has_all(issue)]
+    return {**_page(transaction, hits, args), "totalCount": len(hits)}
 
 
-def _page(shelf: ToolItemTransaction, all_of: Iterable[Entity], args: Mapping[str, Any]) -> dict[str, object]:
+def _page(transaction: ToolItemTransaction, all_of: Iterable[Entity], args: Mapping[str, Any]) -> dict[str, object]:
     """Documented: 50 at a time, the newest first, and what is archived or in the trash only if asked for."""
     first = args.get("first") or USUAL_PAGE
     if not 1 <= first <= LARGEST_PAGE or args.get("before") or args.get("last"):
         raise input_error(f"The demo's stand-in for Linear takes first: 1 to {LARGEST_PAGE}, and after.")
     order = args.get("orderBy") or "createdAt"
-    fitting = [thing for thing in all_of if _is_listed(shelf, thing, args)]
+    fitting = [thing for thing in all_of if _is_listed(transaction, thing, args)]
     fitting.sort(key=lambda thing: (str(thing.get(order) or ""), float(thing.get("number") or 0)), reverse=True)
     begin = _index_after(fitting, args.get("after"))
     page = fitting[begin : begin + first]
@@ -113,9 +115,9 @@ def _page(shelf: ToolItemTransaction, all_of: Iterable[Entity], args: Mapping[st
     }
 
 
-def _is_listed(shelf: ToolItemTransaction, thing: Entity, args: Mapping[str, Any]) -> bool:
+def _is_listed(transaction: ToolItemTransaction, thing: Entity, args: Mapping[str, Any]) -> bool:
     there = args.get("includeArchived") or not thing.get("archivedAt")
-    return bool(there) and matches_filter(shelf, thing, args.get("filter") or {})
+    return bool(there) and matches_filter(transaction, thing, args.get("filter") or {})
 
 
 def _index_after(fitting: Sequence[Entity], cursor: str | None) -> int:
@@ -128,13 +130,15 @@ def _index_after(fitting: Sequence[Entity], cursor: str | None) -> int:
 
 
 def _related_by(kind: str, field: str) -> Callable[[ToolItemTransaction, Entity], Iterable[Entity]]:
-    return lambda shelf, thing: [other for other in list_entities(shelf, kind) if other.get(field) == thing["id"]]
+    return lambda transaction, thing: [
+        other for other in list_entities(transaction, kind) if other.get(field) == thing["id"]
+    ]
 
 
-def _labels(shelf: ToolItemTransaction, thing: Entity) -> Iterable[Entity]:
+def _labels(transaction: ToolItemTransaction, thing: Entity) -> Iterable[Entity]:
     if thing["__kind__"] != ISSUE:
-        return _related_by("linear_label", "team")(shelf, thing)
-    return [find_entity(shelf, "linear_label", label) for label in thing["labelIds"]]
+        return _related_by("linear_label", "team")(transaction, thing)
+    return [find_entity(transaction, "linear_label", label) for label in thing["labelIds"]]
 
 
 SINGLE = {
@@ -170,34 +174,36 @@ LIST_RELATIONS: Mapping[str, Callable[[ToolItemTransaction, Entity], Iterable[En
 Filter = Mapping[str, Any]
 
 
-def matches_filter(shelf: ToolItemTransaction, thing: Entity, wanted: Filter) -> bool:
+def matches_filter(transaction: ToolItemTransaction, thing: Entity, wanted: Filter) -> bool:
     """Documented: all conditions of a filter have to hold, and one of those below `or`."""
     return all(
-        _condition_holds(shelf, thing, name, condition) for name, condition in wanted.items() if condition is not None
+        _condition_holds(transaction, thing, name, condition)
+        for name, condition in wanted.items()
+        if condition is not None
     )
 
 
-def _condition_holds(shelf: ToolItemTransaction, thing: Entity, name: str, condition: Any) -> bool:
+def _condition_holds(transaction: ToolItemTransaction, thing: Entity, name: str, condition: Any) -> bool:
     if name == "and":
-        return all(matches_filter(shelf, thing, part) for part in condition)
+        return all(matches_filter(transaction, thing, part) for part in condition)
     if name == "or":
-        return any(matches_filter(shelf, thing, part) for part in condition)
+        return any(matches_filter(transaction, thing, part) for part in condition)
     if name in SINGLE_RELATIONS:
-        return _related_holds(shelf, thing.get(name), SINGLE_RELATIONS[name], condition)
+        return _related_holds(transaction, thing.get(name), SINGLE_RELATIONS[name], condition)
     if name not in FILTERABLE_FIELDS:
         raise input_error(f"The demo's stand-in for Linear does not filter by {name}.")
-    value = field_value(shelf, thing, name)
+    value = field_value(transaction, thing, name)
     return all(_compare(how, value, other) for how, other in condition.items())
 
 
-def _related_holds(shelf: ToolItemTransaction, related: str | None, kind: str, condition: Filter) -> bool:
+def _related_holds(transaction: ToolItemTransaction, related: str | None, kind: str, condition: Filter) -> bool:
     """Documented: `null: true` holds where there is none; every other condition needs one."""
     rest = {name: part for name, part in condition.items() if name != "null"}
     if (null := condition.get("null")) is not None and (related is None) is not null:
         return False
     if not rest:
         return True
-    return related is not None and matches_filter(shelf, find_entity(shelf, kind, related), rest)
+    return related is not None and matches_filter(transaction, find_entity(transaction, kind, related), rest)
 
 
 def _compare(how: str, value: Any, other: Any) -> bool:
@@ -261,19 +267,19 @@ REFERENCES = {
 ISSUE_INPUTS = {"title", "description", "priority", "labelIds", *REFERENCES}
 
 
-def apply_mutation(shelf: ToolItemTransaction, name: str, args: Args) -> object:
+def apply_mutation(transaction: ToolItemTransaction, name: str, args: Args) -> object:
     if name not in MUTATIONS:
         raise input_error(f"The demo's stand-in for Linear does not do {name}.")
-    return {"success": True, "lastSyncId": float(shelf.now), **MUTATIONS[name](shelf, args)}
+    return {"success": True, "lastSyncId": float(transaction.now), **MUTATIONS[name](transaction, args)}
 
 
-def _issue_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _issue_create(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     new = args["input"]
     _check_known_fields(new, ISSUE_INPUTS | {"id", "teamId"})
-    team = find_entity(shelf, "linear_team", new["teamId"])
+    team = find_entity(transaction, "linear_team", new["teamId"])
     if not (new.get("title") or "").strip():
         raise input_error("Argument Validation Error", "INVALID_INPUT", "title should not be empty.")
-    numbers = [issue["number"] for issue in list_entities(shelf, ISSUE) if issue["team"] == team["id"]]
+    numbers = [issue["number"] for issue in list_entities(transaction, ISSUE) if issue["team"] == team["id"]]
     empty: dict[str, object] = {
         "description": None,
         "priority": 0,
@@ -287,52 +293,52 @@ def _issue_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object
         "number": max(numbers, default=0) + 1,
         "team": team["id"],
         "state": team["defaultIssueState"],
-        "creator": _viewer(shelf)["id"],
+        "creator": _viewer(transaction)["id"],
         "parent": None,
         "trashed": None,
         "archivedAt": None,
-        **_issue_fields(shelf, new, team["id"]),
+        **_issue_fields(transaction, new, team["id"]),
     }
-    return {"issue": _create_entity(shelf, ISSUE, new.get("id"), body)}
+    return {"issue": _create_entity(transaction, ISSUE, new.get("id"), body)}
 
 
-def _issue_update(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _issue_update(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     """Documented: an update with `trashed` deletes."""
-    issue, new = find_entity(shelf, ISSUE, args["id"]), args["input"]
+    issue, new = find_entity(transaction, ISSUE, args["id"]), args["input"]
     _check_known_fields(new, ISSUE_INPUTS | {"trashed"})
-    body = _issue_fields(shelf, new, issue["team"])
+    body = _issue_fields(transaction, new, issue["team"])
     if "trashed" in new:
-        body |= {"trashed": new["trashed"], "archivedAt": format_time(shelf.now) if new["trashed"] else None}
-    return {"issue": _update_entity(shelf, issue, body)}
+        body |= {"trashed": new["trashed"], "archivedAt": format_time(transaction.now) if new["trashed"] else None}
+    return {"issue": _update_entity(transaction, issue, body)}
 
 
-def _issue_delete(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _issue_delete(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     """Documented: it goes to the trash for 30 days. Assumed: to delete it again is no error."""
-    issue = find_entity(shelf, ISSUE, args["id"])
+    issue = find_entity(transaction, ISSUE, args["id"])
     if args.get("permanentlyDelete"):
         raise input_error("Only admins may delete for good.", "FORBIDDEN")
-    return {"entity": _update_entity(shelf, issue, {"trashed": True, "archivedAt": format_time(shelf.now)})}
+    return {"entity": _update_entity(transaction, issue, {"trashed": True, "archivedAt": format_time(transaction.now)})}
 
 
-def _issue_add_label(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _issue_add_label(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     """Assumed: a label that is there already stays, and nothing is said."""
-    issue = find_entity(shelf, ISSUE, args["id"])
-    label = _label(shelf, args["labelId"], issue["team"])
+    issue = find_entity(transaction, ISSUE, args["id"])
+    label = _label(transaction, args["labelId"], issue["team"])
     labels = issue["labelIds"]
-    return {"issue": _update_entity(shelf, issue, {"labelIds": labels if label in labels else [*labels, label]})}
+    return {"issue": _update_entity(transaction, issue, {"labelIds": labels if label in labels else [*labels, label]})}
 
 
-def _comment_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _comment_create(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     new = args["input"]
     _check_known_fields(new, {"id", "issueId", "body"})
-    issue = find_entity(shelf, ISSUE, new.get("issueId") or "")
+    issue = find_entity(transaction, ISSUE, new.get("issueId") or "")
     if not (new.get("body") or "").strip():
         raise input_error("Argument Validation Error", "INVALID_INPUT", "body should not be empty.")
-    body = {"issue": issue["id"], "body": new["body"], "user": _viewer(shelf)["id"], "archivedAt": None}
-    return {"comment": _create_entity(shelf, "linear_comment", new.get("id"), body)}
+    body = {"issue": issue["id"], "body": new["body"], "user": _viewer(transaction)["id"], "archivedAt": None}
+    return {"comment": _create_entity(transaction, "linear_comment", new.get("id"), body)}
 
 
-def _project_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _project_create(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     new = args["input"]
     _check_known_fields(new, {"id", "name", "teamIds", "description", "content"})
     _check_length("name", new["name"], LONGEST_TITLE)
@@ -341,81 +347,83 @@ def _project_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, obje
         "name": new["name"],
         "description": new.get("description") or "",
         "content": new.get("content"),
-        "teamIds": [find_entity(shelf, "linear_team", team)["id"] for team in new["teamIds"]],
+        "teamIds": [find_entity(transaction, "linear_team", team)["id"] for team in new["teamIds"]],
         "status": next(
-            status["id"] for status in list_entities(shelf, "linear_project_status") if status["type"] == "backlog"
+            status["id"]
+            for status in list_entities(transaction, "linear_project_status")
+            if status["type"] == "backlog"
         ),
         "frequencyResolution": "weekly",
         "archivedAt": None,
     }
-    return {"project": _create_entity(shelf, "linear_project", new.get("id"), body)}
+    return {"project": _create_entity(transaction, "linear_project", new.get("id"), body)}
 
 
-def _cycle_create(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+def _cycle_create(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
     new = args["input"]
     _check_known_fields(new, {"id", "teamId", "name", "startsAt", "endsAt"})
-    team = find_entity(shelf, "linear_team", new["teamId"])
-    numbers = [cycle["number"] for cycle in list_entities(shelf, "linear_cycle") if cycle["team"] == team["id"]]
+    team = find_entity(transaction, "linear_team", new["teamId"])
+    numbers = [cycle["number"] for cycle in list_entities(transaction, "linear_cycle") if cycle["team"] == team["id"]]
     body = {"team": team["id"], "number": max(numbers, default=0) + 1, "name": new.get("name"), "archivedAt": None}
     body |= {"startsAt": new["startsAt"], "endsAt": new["endsAt"]}
     _check_dates(body)
-    return {"cycle": _create_entity(shelf, "linear_cycle", new.get("id"), body)}
+    return {"cycle": _create_entity(transaction, "linear_cycle", new.get("id"), body)}
 
 
-def _cycle_update(shelf: ToolItemTransaction, args: Args) -> Mapping[str, object]:
-    cycle, new = find_entity(shelf, "linear_cycle", args["id"]), args["input"]
+def _cycle_update(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+    cycle, new = find_entity(transaction, "linear_cycle", args["id"]), args["input"]
     _check_known_fields(new, {"name", "startsAt", "endsAt"})
     _check_dates({**cycle, **new})
-    return {"cycle": _update_entity(shelf, cycle, new)}
+    return {"cycle": _update_entity(transaction, cycle, new)}
 
 
-def _issue_fields(shelf: ToolItemTransaction, new: Args, team: str) -> dict[str, Any]:
+def _issue_fields(transaction: ToolItemTransaction, new: Args, team: str) -> dict[str, Any]:
     body = {name: new[name] for name in ("title", "description", "priority") if name in new}
     _check_length("title", new.get("title"), LONGEST_TITLE)
     if new.get("priority", 0) not in range(5):
         raise input_error("Argument Validation Error", "INVALID_INPUT", "priority must not be greater than 4.")
     for name in REFERENCES.keys() & new.keys():
         field, kind = REFERENCES[name]
-        body[field] = None if new[name] is None else find_entity(shelf, kind, new[name])["id"]
-    if body.get("state") and find_entity(shelf, "linear_state", body["state"])["team"] != team:
+        body[field] = None if new[name] is None else find_entity(transaction, kind, new[name])["id"]
+    if body.get("state") and find_entity(transaction, "linear_state", body["state"])["team"] != team:
         raise input_error("Discrepancy between issue team and state team.")  # seen in parts
     if "labelIds" in new:
-        body["labelIds"] = [_label(shelf, label, team) for label in new["labelIds"]]
+        body["labelIds"] = [_label(transaction, label, team) for label in new["labelIds"]]
     return body
 
 
-def _label(shelf: ToolItemTransaction, label_id: str, team: str) -> str:
+def _label(transaction: ToolItemTransaction, label_id: str, team: str) -> str:
     """Documented: a label belongs to one team, or to all."""
-    label = find_entity(shelf, "linear_label", label_id)
+    label = find_entity(transaction, "linear_label", label_id)
     if label["team"] not in (None, team):
         raise input_error("The label belongs to another team.")
     return str(label["id"])
 
 
-def _create_entity(shelf: ToolItemTransaction, kind: str, wanted: str | None, body: Args) -> Entity:
+def _create_entity(transaction: ToolItemTransaction, kind: str, wanted: str | None, body: Args) -> Entity:
     """Documented: whoever makes a thing may give its id, a UUID of version 4. Seen: the answer to one that exists."""
-    count = len(shelf.list(kind))
-    new_id = wanted or str(uuid5(NAMESPACE_URL, f"{kind} {count} {shelf.now}"))
+    count = len(transaction.list(kind))
+    new_id = wanted or str(uuid5(NAMESPACE_URL, f"{kind} {count} {transaction.now}"))
     if wanted is not None and not _is_version_4(wanted):
         raise input_error("Argument Validation Error", "INVALID_INPUT", "id must be a UUID.")
-    if shelf.get(kind, new_id) is not None:
+    if transaction.get(kind, new_id) is not None:
         raise input_error(
             f"conflict on insert of {TYPE_NAMES[kind]}",
             words=f"Entity {TYPE_NAMES[kind]} with id {new_id} already exists.",
         )
-    stamp = format_time(shelf.now)
-    shelf.put(kind, new_id, {**body, "createdAt": stamp, "updatedAt": stamp})
-    return find_entity(shelf, kind, new_id)
+    stamp = format_time(transaction.now)
+    transaction.put(kind, new_id, {**body, "createdAt": stamp, "updatedAt": stamp})
+    return find_entity(transaction, kind, new_id)
 
 
-def _update_entity(shelf: ToolItemTransaction, thing: Entity, changes: Args) -> Entity:
+def _update_entity(transaction: ToolItemTransaction, thing: Entity, changes: Args) -> Entity:
     body = {name: value for name, value in thing.items() if name not in ("id", "__kind__")}
-    shelf.put(thing["__kind__"], thing["id"], {**body, **changes, "updatedAt": format_time(shelf.now)})
-    return find_entity(shelf, thing["__kind__"], thing["id"])
+    transaction.put(thing["__kind__"], thing["id"], {**body, **changes, "updatedAt": format_time(transaction.now)})
+    return find_entity(transaction, thing["__kind__"], thing["id"])
 
 
-def _viewer(shelf: ToolItemTransaction) -> Entity:
-    for user in list_entities(shelf, "linear_user"):
+def _viewer(transaction: ToolItemTransaction) -> Entity:
+    for user in list_entities(transaction, "linear_user"):
         if user["isMe"]:
             return user
     raise not_found_error("User")

@@ -59,9 +59,9 @@ class FakeLinear(httpx2.AsyncBaseTransport):
         asked = _parse_body(body)
         if asked is None:
             return _error_response(400, _error("The body is no GraphQL request.", "BAD_REQUEST"))
-        return await self._answered(*asked)
+        return await self._execute(*asked)
 
-    async def _answered(self, text: str, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
+    async def _execute(self, text: str, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
         """Seen: a document that is not valid is refused with 400; what fails while it runs comes with 200."""
         try:
             document = parse(text)
@@ -73,15 +73,15 @@ class FakeLinear(httpx2.AsyncBaseTransport):
         if operation is None:
             return _error_response(400, _error("Say which operation is meant.", "GRAPHQL_VALIDATION_FAILED"))
         if operation.operation is OperationType.MUTATION:
-            return await self._changed(document, variables)
+            return await self._mutate(document, variables)
         shelf = RecordSnapshot({kind: await self._records.list(kind) for kind in KINDS})
         return _result_response(self._run(document, variables, shelf))
 
-    async def _changed(self, document: DocumentNode, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
+    async def _mutate(self, document: DocumentNode, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
         """All of it or nothing. That several mutations in one document stand or fall together is assumed."""
 
-        def step(shelf: ToolItemTransaction) -> object:
-            result = self._run(document, variables, shelf)
+        def step(transaction: ToolItemTransaction) -> object:
+            result = self._run(document, variables, transaction)
             if result.errors:
                 raise _RolledBack(result)
             return result.data
@@ -95,9 +95,15 @@ class FakeLinear(httpx2.AsyncBaseTransport):
     def _schema(self) -> GraphQLSchema:
         return self._given or _load_schema()
 
-    def _run(self, document: DocumentNode, variables: Mapping[str, Any], shelf: ToolItemTransaction) -> ExecutionResult:
+    def _run(
+        self, document: DocumentNode, variables: Mapping[str, Any], transaction: ToolItemTransaction
+    ) -> ExecutionResult:
         return execute_sync(
-            self._schema, document, context_value=shelf, variable_values=dict(variables), field_resolver=self._resolver
+            self._schema,
+            document,
+            context_value=transaction,
+            variable_values=dict(variables),
+            field_resolver=self._resolver,
         )
 
 

@@ -66,26 +66,26 @@ class Gate:
     requester: ReadPerson | None = None
     from_config: bool = False
     messages_key: str = "messages"
-    _known: dict[str, LangChainTool] = field(default_factory=dict, init=False, repr=False)
-    _company: ConcurrentCalls = field(default_factory=ConcurrentCalls, init=False, repr=False)
-    _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _tools: dict[str, LangChainTool] = field(default_factory=dict, init=False, repr=False)
+    _concurrent_calls: ConcurrentCalls = field(default_factory=ConcurrentCalls, init=False, repr=False)
+    _interrupt_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def tool_node(self, tools: Sequence[Any], **more: Any) -> ToolNode:
         """A ToolNode whose calls go through this gate. Send it one call at a time: see `each_call`."""
         return ToolNode(tools, wrap_tool_call=self.wrap_tool_call, awrap_tool_call=self.awrap_tool_call, **more)
 
     def wrap_tool_call(self, request: Any, handler: Handler) -> Any:
-        step = self._step(request)
+        step = self._make_step(request)
         if not isinstance(step, ToolCallStep):
             return handler(request) if step is None else step
-        return step.said(run_steps(self._way(step, handler)))
+        return step.to_tool_message(run_steps(self._run_call(step, handler)))
 
     async def awrap_tool_call(self, request: Any, handler: Handler) -> Any:
-        step = self._step(request)
+        step = self._make_step(request)
         if not isinstance(step, ToolCallStep):
             return await handler(request) if step is None else step
-        with self._company.with_(step.place):
-            return step.said(await run_steps_async(self._way(step, handler)))
+        with self._concurrent_calls.enter(step.location):
+            return step.to_tool_message(await run_steps_async(self._run_call(step, handler)))
 
     def run(self, tool: Any, args: Args, call_id: str = "") -> Any:
         """For a node that calls a tool by itself: what the tool gave, or what there is to tell instead.
@@ -93,71 +93,71 @@ class Gate:
         Without a `call_id` the same tool with the same arguments in one step is one call.
         """
         step = self._own_step(tool, args, call_id)
-        return step.plain(run_steps(self._way(step, tool.invoke)))
+        return step.to_plain_result(run_steps(self._run_call(step, tool.invoke)))
 
     async def arun(self, tool: Any, args: Args, call_id: str = "") -> Any:
         step = self._own_step(tool, args, call_id)
-        with self._company.with_(step.place):
-            return step.plain(await run_steps_async(self._way(step, tool.ainvoke)))
+        with self._concurrent_calls.enter(step.location):
+            return step.to_plain_result(await run_steps_async(self._run_call(step, tool.ainvoke)))
 
     # One call
 
-    def _step(self, request: Any) -> ToolCallStep | ToolMessage | None:
+    def _make_step(self, request: Any) -> ToolCallStep | ToolMessage | None:
         """None: it is not this gate's. A message: there is nothing that could run."""
-        wanted = request.tool_call
-        name, ident = wanted["name"], wanted["id"]
+        tool_call = request.tool_call
+        name, ident = tool_call["name"], tool_call["id"]
         if name in self.delegates and name not in self.effects:
             return None
         if request.tool is None and name not in self.effects:
-            return make_tool_message(wanted, f"Error: {name} is not a valid tool.", "error")
+            return make_tool_message(tool_call, f"Error: {name} is not a valid tool.", "error")
         if not ident:
             raise Misconfigured(f"The model gave its call of {name} no id, so its result could not be matched to it.")
-        turn, place = find_model_message(request.state, self.messages_key, ident), GraphLocation.here()
-        known = self._looked_up(request.tool, name)
+        turn, location = find_model_message(request.state, self.messages_key, ident), GraphLocation.current()
+        known_tool = self._find_tool(request.tool, name)
         try:
-            args = known.plain(wanted["args"])
-            call_id = f"{turn.id if turn and turn.id else place.task}:{ident}"
-            call, spec = self._call(known, args, place, call_id, model_text(turn))
+            args = known_tool.to_json_args(tool_call["args"])
+            call_id = f"{turn.id if turn and turn.id else location.task}:{ident}"
+            call, spec = self._call(known_tool, args, location, call_id, model_text(turn))
         except InvalidRequest as error:
-            return make_tool_message(wanted, error.message, "error")
-        return ToolCallStep(call=call, spec=spec, place=place, request=request)
+            return make_tool_message(tool_call, error.message, "error")
+        return ToolCallStep(call=call, spec=spec, location=location, request=request)
 
     def _own_step(self, tool: Any, args: Args, call_id: str) -> ToolCallStep:
-        place, known = GraphLocation.here(), self._looked_up(tool, tool.name)
-        plain = known.plain(args)
-        own = call_id or f"{place.task}:{tool.name}:{digest(canonical(plain))}"
-        call, spec = self._call(known, plain, place, own, "")
-        return ToolCallStep(call=call, spec=spec, place=place, request=None)
+        location, known_tool = GraphLocation.current(), self._find_tool(tool, tool.name)
+        plain = known_tool.to_json_args(args)
+        own = call_id or f"{location.task}:{tool.name}:{digest(canonical(plain))}"
+        call, spec = self._call(known_tool, plain, location, own, "")
+        return ToolCallStep(call=call, spec=spec, location=location, request=None)
 
     def _call(
-        self, known: LangChainTool, args: Args, place: GraphLocation, call_id: str, says: str
+        self, known_tool: LangChainTool, args: Args, location: GraphLocation, call_id: str, says: str
     ) -> tuple[ToolCall, ToolSpec]:
-        spec, more = known.spec, {"agent_says": says}
-        switches = place.values.get(SWITCHES_KEY) if self.from_config else None
+        spec, more = known_tool.spec, {"agent_says": says}
+        switches = location.configurable.get(SWITCHES_KEY) if self.from_config else None
         if isinstance(switches, Mapping):
             more["switch"] = "on" if switches.get(spec.name) is True else "off"
             spec = spec if spec.effect else replace(spec, effect="write")
         if self.requester is not None:
-            more["requester"] = self.requester(place.config)
-        return self.agent.call(spec.name, args, place.thread, call_id, **more), spec
+            more["requester"] = self.requester(location.config)
+        return self.agent.call(spec.name, args, location.thread, call_id, **more), spec
 
-    def _looked_up(self, tool: Any, name: str) -> LangChainTool:
-        found = self._known.get(name)
+    def _find_tool(self, tool: Any, name: str) -> LangChainTool:
+        found = self._tools.get(name)
         if found is None or found.tool is not tool:
-            found = self._known[name] = inspect_tool(tool, self.effects.get(name, ""), name)
+            found = self._tools[name] = inspect_tool(tool, self.effects.get(name, ""), name)
             if found.spec.name != name:
                 raise Misconfigured(f"The ToolSpec of {name} names another tool: {found.spec.name}.")
             if name in self.delegates and found.spec.secret:
                 raise Misconfigured(f"{name} hands over to an agent: its arguments cannot be secret.")
         return found
 
-    def _way(self, step: ToolCallStep, handler: Handler) -> StepGenerator:
+    def _run_call(self, step: ToolCallStep, handler: Handler) -> StepGenerator:
         """From the model's wish to its result."""
         delegated = step.call.tool in self.delegates
         try:
-            outcome = yield from self._settled(step, None if delegated else handler)
+            outcome = yield from self._wait_until_runnable(step, None if delegated else handler)
         except InvalidRequest as error:
-            return step.misfit(error)
+            return step.invalid_arguments_result(error)
         except ToolReturnedError as report:
             return Executed(report.result)
         except PausedInside as pause:
@@ -165,65 +165,65 @@ class Gate:
         match outcome:
             case Executed(permission) | Finished("succeeded", permission) if delegated:
                 again = isinstance(outcome, Finished)
-                return Executed((yield step.handed_over(handler, permission, again=again)))
+                return Executed((yield step.delegate(handler, permission, again=again)))
             case Executed():
                 return Executed(step.result)
             case _:
                 return outcome
 
-    def _settled(self, step: ToolCallStep, handler: Handler | None) -> StepGenerator:
+    def _wait_until_runnable(self, step: ToolCallStep, handler: Handler | None) -> StepGenerator:
         """Leaves by an interrupt while people have to decide."""
         outcome: Executed | Outcome = yield step.attempt(self.agent, handler)
         problem = ""
         if isinstance(outcome, Waiting) and self.reviewer is not None:
-            problem = yield from self._answered(step, outcome, self.reviewer)
+            problem = yield from self._apply_answer(step, outcome, self.reviewer)
             outcome = yield step.attempt(self.agent, handler)
         if isinstance(outcome, Waiting):
-            yield self._paused(step)
-            yield SyncAsyncAction(lambda: None, lambda: self._company.others(step.place))
-            self._ask(step, outcome, problem)
+            yield self._save_pause(step)
+            yield SyncAsyncAction(lambda: None, lambda: self._concurrent_calls.wait_for_others(step.location))
+            self._interrupt(step, outcome, problem)
         return outcome
 
-    def _paused(self, step: ToolCallStep) -> SyncAsyncAction:
+    def _save_pause(self, step: ToolCallStep) -> SyncAsyncAction:
         """Kept before the graph says so: who decides at once finds the run."""
-        kept = {SWITCHES_KEY: step.place.values.get(SWITCHES_KEY)} if self.from_config else {}
-        state, thread, agent = json.dumps(kept).encode(), step.place.thread, self.agent
+        kept = {SWITCHES_KEY: step.location.configurable.get(SWITCHES_KEY)} if self.from_config else {}
+        state, thread, agent = json.dumps(kept).encode(), step.location.thread, self.agent
         return SyncAsyncAction(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
 
-    def _ask(self, step: ToolCallStep, waiting: Waiting, problem: str) -> None:
+    def _interrupt(self, step: ToolCallStep, waiting: Waiting, problem: str) -> None:
         """Raises the interrupt. What earlier pauses were resumed with is passed over, since it was looked at."""
-        with self._asking:  # tools of one node in several threads share a list of answers
-            interrupt(step.question(waiting, problem, len(step.answers())).value(self.shape))
+        with self._interrupt_lock:  # tools of one node in several threads share a list of answers
+            interrupt(step.make_interrupt(waiting, problem, len(step.load_answers())).value(self.shape))
 
-    def _both(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
+    def _sync_async(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
         def now() -> Any:
             self.agent.lock.open()
-            return self.agent.lock.bridge.run(work())
+            return self.agent.lock.loop_thread.run(work())
 
         return SyncAsyncAction(now, work)
 
     # What a person answered, where the graph says who that is
 
-    def _answered(
+    def _apply_answer(
         self, step: ToolCallStep, waiting: Waiting, reviewer: ReadPerson
     ) -> Generator[SyncAsyncAction, Any, str]:
         """Decides as that person, if there is an answer to what was shown; gives what is wrong with it."""
-        with self._asking:
-            given = step.answers()
-        shown = yield step.place.shown()
+        with self._interrupt_lock:
+            given = step.load_answers()
+        shown = yield step.location.read_shown_mark()
         if shown is None or shown.approval_id != waiting.approval_id or len(given) != shown.answered + 1:
             return ""
         if given[-1] == LOOK_AGAIN:
             return ""
         try:
-            name = reviewer(step.place.config)
+            name = reviewer(step.location.config)
             if not name or step.spec.secret:
                 return f"This answer cannot count here. {INBOX}"
             decision = parse_decision(given[-1], step.spec, shown)
             lock = self.agent.lock
-            yield self._both(lambda: lock.decide(waiting.approval_id, decision, name))
+            yield self._sync_async(lambda: lock.decide(waiting.approval_id, decision, name))
             if decision.kind == "reject":
-                yield self._both(lambda: self.agent.wait(waiting.approval_id, UNDO_SECONDS))
+                yield self._sync_async(lambda: self.agent.wait(waiting.approval_id, UNDO_SECONDS))
         except Error as error:
             return error.message
         return ""

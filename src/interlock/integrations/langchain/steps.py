@@ -35,8 +35,8 @@ INBOX = "Decide about it in Interlock's own inbox."
 class SyncAsyncAction(NamedTuple):
     """One thing to do, for a graph that runs in a thread and for one that runs in an event loop."""
 
-    now: Callable[[], Any]
-    later: Callable[[], Awaitable[Any]]
+    run: Callable[[], Any]
+    run_async: Callable[[], Awaitable[Any]]
 
 
 TaskKey = tuple[str, int]  # a task, and the event loop in which it runs
@@ -52,7 +52,7 @@ class GraphLocation:
     task: str
 
     @staticmethod
-    def here() -> GraphLocation:
+    def current() -> GraphLocation:
         config = get_config()
         values = config.get("configurable", {})
         if not values.get("thread_id"):
@@ -60,13 +60,13 @@ class GraphLocation:
         return GraphLocation(config, str(values["thread_id"]), values.get("checkpoint_ns", ""))
 
     @property
-    def values(self) -> Mapping[str, Any]:
+    def configurable(self) -> Mapping[str, Any]:
         values: Mapping[str, Any] = self.config["configurable"]
         return values
 
-    def shown(self) -> SyncAsyncAction:
+    def read_shown_mark(self) -> SyncAsyncAction:
         """Reads back what this task showed when it paused; None if it showed nothing."""
-        saver = self.values.get("__pregel_checkpointer")
+        saver = self.configurable.get("__pregel_checkpointer")
         where = {"configurable": {"thread_id": self.thread, "checkpoint_ns": self.task.rpartition("|")[0]}}
 
         async def later() -> InterruptMark | None:
@@ -88,46 +88,52 @@ class ToolCallStep:
 
     call: ToolCall
     spec: ToolSpec
-    place: GraphLocation
+    location: GraphLocation
     request: Any
     result: Any = None
-    given: list[Any] | None = None
+    resume_values: list[Any] | None = None
 
     def attempt(self, agent: Agent, handler: Handler | None) -> SyncAsyncAction:
         """Without a handler nothing runs but the permission, which is recorded with its arguments."""
 
         def body(args: Args) -> object:
-            passed = self._passed(agent)
-            with wrap_graph_pause():
-                return [dict(args), passed] if handler is None else self._kept(handler(self._started(agent, args)))
-
-        async def abody(args: Args) -> object:
-            passed = self._passed(agent)
+            passed = self._answers_used(agent)
             with wrap_graph_pause():
                 return (
-                    [dict(args), passed] if handler is None else self._kept(await handler(self._started(agent, args)))
+                    [dict(args), passed]
+                    if handler is None
+                    else self._record_result(handler(self._start_request(agent, args)))
+                )
+
+        async def abody(args: Args) -> object:
+            passed = self._answers_used(agent)
+            with wrap_graph_pause():
+                return (
+                    [dict(args), passed]
+                    if handler is None
+                    else self._record_result(await handler(self._start_request(agent, args)))
                 )
 
         call, spec = self.call, self.spec
         return SyncAsyncAction(lambda: agent.attempt_sync(call, spec, body), lambda: agent.attempt(call, spec, abody))
 
-    def handed_over(self, handler: Handler, permission: Any, *, again: bool) -> SyncAsyncAction:
+    def delegate(self, handler: Handler, permission: Any, *, again: bool) -> SyncAsyncAction:
         args, passed = permission
         read_resume_values(
             passed if again else 0
         )  # they were to the question of the permission: the next one is the tool's own
-        return SyncAsyncAction(lambda: handler(self._asking(args)), lambda: handler(self._asking(args)))
+        return SyncAsyncAction(lambda: handler(self._make_request(args)), lambda: handler(self._make_request(args)))
 
-    def answers(self) -> list[Any]:
+    def load_answers(self) -> list[Any]:
         """All that this task was resumed with so far, the newest last."""
-        if self.given is None:
-            self.given = read_resume_values()
-        return self.given
+        if self.resume_values is None:
+            self.resume_values = read_resume_values()
+        return self.resume_values
 
-    def question(self, waiting: Waiting, problem: str, answered: int) -> InterruptRequest:
+    def make_interrupt(self, waiting: Waiting, problem: str, answered: int) -> InterruptRequest:
         """As the model asked for it. What people made of it since is in the inbox alone, and so are secrets."""
         own = digest(self.call.args)
-        args = redact(self.call.args, self.spec, os.urandom(32)).value if self.spec.secret else self.call.value
+        args = redact(self.call.args, self.spec, os.urandom(32)).value if self.spec.secret else self.call.parsed_args
         words = [problem, safe_sentence(self.spec, args), f"Agent: {' → '.join(self.call.path)}."]
         if self.spec.secret or waiting.args_sha256 != own:
             words.append(f"Its arguments are not all here, or were edited. {INBOX}")
@@ -140,7 +146,7 @@ class ToolCallStep:
             answered=answered,
         )
 
-    def said(self, outcome: Executed | Outcome) -> Any:
+    def to_tool_message(self, outcome: Executed | Outcome) -> Any:
         if isinstance(outcome, Executed):
             return outcome.result
         well = isinstance(outcome, Answered) or (isinstance(outcome, Finished) and outcome.status == "succeeded")
@@ -148,31 +154,31 @@ class ToolCallStep:
             self.request.tool_call, to_model_message(outcome, self.call.tool), "success" if well else "error"
         )
 
-    def plain(self, outcome: Executed | Outcome) -> Any:
+    def to_plain_result(self, outcome: Executed | Outcome) -> Any:
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, self.call.tool)
 
-    def misfit(self, error: InvalidRequest) -> Executed:
+    def invalid_arguments_result(self, error: InvalidRequest) -> Executed:
         if self.request is None:
             raise error
         return Executed(make_tool_message(self.request.tool_call, error.message, "error"))
 
-    def _started(self, agent: Agent, args: Args) -> Any:
-        asking = self._asking(args)
+    def _start_request(self, agent: Agent, args: Args) -> Any:
+        asking = self._make_request(args)
         if self.request is None or agent.lock.execution() is None:
             return asking
         return asking.override(tool=single_use_tool(self.request.tool, self.spec, args))
 
-    def _asking(self, args: Args) -> Any:
+    def _make_request(self, args: Args) -> Any:
         """What LangGraph injects is put in when the tool runs, whatever was edited."""
         if self.request is None:
             return dict(args)
         return self.request.override(tool_call={**self.request.tool_call, "args": dict(args)})
 
-    def _passed(self, agent: Agent) -> int:
+    def _answers_used(self, agent: Agent) -> int:
         """A tool that asks people by itself must not take what the gate's own question was answered with."""
-        return 0 if agent.lock.execution() is None else len(self.answers())
+        return 0 if agent.lock.execution() is None else len(self.load_answers())
 
-    def _kept(self, result: Any) -> object:
+    def _record_result(self, result: Any) -> object:
         self.result = result
         if isinstance(result, ToolMessage) and result.status == "error":
             raise ToolReturnedError(result)
@@ -223,25 +229,25 @@ class ConcurrentCalls:
         self._idle: dict[TaskKey, asyncio.Event] = {}
 
     @contextmanager
-    def with_(self, place: GraphLocation) -> Iterator[None]:
-        key = (place.task, id(asyncio.get_running_loop()))
+    def enter(self, location: GraphLocation) -> Iterator[None]:
+        key = (location.task, id(asyncio.get_running_loop()))
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
             yield
         finally:
-            self._rested(key)
+            self._exit(key)
 
-    async def others(self, place: GraphLocation) -> None:
+    async def wait_for_others(self, location: GraphLocation) -> None:
         """Until all others of this node have ended, or wait here as well."""
-        key = (place.task, id(asyncio.get_running_loop()))
+        key = (location.task, id(asyncio.get_running_loop()))
         idle = self._idle.setdefault(key, asyncio.Event())
-        self._rested(key)
+        self._exit(key)
         try:
             await idle.wait()
         finally:
             self._busy[key] = self._busy.get(key, 0) + 1
 
-    def _rested(self, key: TaskKey) -> None:
+    def _exit(self, key: TaskKey) -> None:
         self._busy[key] -= 1
         if not self._busy[key]:
             del self._busy[key]
@@ -249,35 +255,35 @@ class ConcurrentCalls:
                 self._idle.pop(key).set()
 
 
-def make_tool_message(wanted: Mapping[str, Any], content: object, status: str) -> ToolMessage:
-    return ToolMessage(message_content(content), name=wanted["name"], tool_call_id=wanted["id"], status=status)
+def make_tool_message(tool_call: Mapping[str, Any], content: object, status: str) -> ToolMessage:
+    return ToolMessage(message_content(content), name=tool_call["name"], tool_call_id=tool_call["id"], status=status)
 
 
-def run_steps(way: StepGenerator) -> Any:
+def run_steps(steps: StepGenerator) -> Any:
     """Goes the way in this thread."""
     try:
-        both = next(way)
+        action = next(steps)
         while True:
             try:
-                value = both.now()
+                value = action.run()
             except BaseException as error:  # noqa: BLE001  the way decides what becomes of it
-                both = way.throw(error)
+                action = steps.throw(error)
             else:
-                both = way.send(value)
+                action = steps.send(value)
     except StopIteration as end:
         return end.value
 
 
-async def run_steps_async(way: StepGenerator) -> Any:
+async def run_steps_async(steps: StepGenerator) -> Any:
     """Goes the way in this event loop."""
     try:
-        both = next(way)
+        action = next(steps)
         while True:
             try:
-                value = await both.later()
+                value = await action.run_async()
             except BaseException as error:  # noqa: BLE001  the way decides what becomes of it
-                both = way.throw(error)
+                action = steps.throw(error)
             else:
-                both = way.send(value)
+                action = steps.send(value)
     except StopIteration as end:
         return end.value

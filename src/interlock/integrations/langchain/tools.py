@@ -26,7 +26,7 @@ class LangChainTool:
     model: type[BaseModel] | None
     fixed: frozenset[str]
 
-    def plain(self, args: Args) -> Args:
+    def to_json_args(self, args: Args) -> Args:
         """The arguments as the tool will read them, fixed defaults included; as they came if they have no JSON form.
 
         A default that is made anew each time is left to the tool, since a replayed call has to look the same.

@@ -79,7 +79,7 @@ class CallCounter:
         self._held: dict[tuple[str, str], set[int]] = defaultdict(set)
         self._met: set[tuple[str, str]] = set()
 
-    def take(self, run_id: str, name: str) -> int:
+    def acquire(self, run_id: str, name: str) -> int:
         """The first that is neither over nor in somebody's hands just now."""
         key = run_id, name
         number = self._first.get(key, 1)
@@ -88,12 +88,12 @@ class CallCounter:
         self._held[key].add(number)
         return number
 
-    def leave(self, run_id: str, name: str, number: int, *, over: bool) -> None:
+    def release(self, run_id: str, name: str, number: int, *, is_final: bool) -> None:
         key = run_id, name
         self._held[key].discard(number)
         if not self._held[key]:
             del self._held[key]
-        if not over:
+        if not is_final:
             return
         self._met.discard((run_id, f"{name}:{number}"))
         done, first = self._over[key], self._first.get(key, 1)
@@ -105,10 +105,10 @@ class CallCounter:
         if not done:
             del self._over[key]
 
-    def meet(self, run_id: str, call_id: str) -> None:
+    def mark_seen(self, run_id: str, call_id: str) -> None:
         self._met.add((run_id, call_id))
 
-    def has_met(self, run_id: str, call_id: str) -> bool:
+    def was_seen(self, run_id: str, call_id: str) -> bool:
         """Whether this process has seen it wait."""
         return (run_id, call_id) in self._met
 
@@ -136,9 +136,9 @@ class UpstreamTool:
     """A tool as its server defines it now."""
 
     spec: ToolSpec
-    has_shape: bool
+    has_output_schema: bool
     run: Callable[[Args, Mapping[str, Any]], Awaitable[Reply]]  # may raise Lost
-    by_hint: bool = False  # a read by its server's own word
+    is_hinted_read: bool = False  # a read by its server's own word
 
 
 class McpCaller(Protocol):
@@ -146,10 +146,10 @@ class McpCaller(Protocol):
 
     run_id: str
     is_modern: bool
-    can_open: bool  # addresses, for its user
+    can_open_urls: bool  # addresses, for its user
     token: ProgressToken | None
-    gave_up: asyncio.Event
-    sent: bool  # to the server: from then on it may have had its effect
+    cancelled: asyncio.Event
+    was_sent_upstream: bool  # to the server: from then on it may have had its effect
 
     async def find(self, *, fresh: bool) -> UpstreamTool | None: ...
     async def notify(self, method: str, params: Object) -> None: ...
@@ -189,10 +189,10 @@ class ClaimedCall:
     call: ToolCall
     name: str
     number: int | None
-    carried: dict[str, Any]
+    upstream_params: dict[str, Any]
     rounds: int = 0
-    over: bool = False
-    ran: bool = False
+    is_final: bool = False
+    was_sent: bool = False
 
 
 @dataclass
@@ -204,25 +204,25 @@ class ToolCallHandler:
     _: KW_ONLY
     wait: float = 60.0
     public_url: str = ""
-    numbers: CallCounter = field(default_factory=CallCounter)
+    call_counter: CallCounter = field(default_factory=CallCounter)
     rejections: Rejections = field(default_factory=Rejections)
-    first_seen: StoredDefinitionHistory = field(default_factory=StoredDefinitionHistory)
-    waiting: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
+    definition_history: StoredDefinitionHistory = field(default_factory=StoredDefinitionHistory)
+    waiting_calls: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
 
     async def answer(self, caller: McpCaller, params: Mapping[str, Any]) -> Object:
         """The result. Raises Answer, Refusal, or Cancelled where nobody waits for one any more."""
         tool, arguments = _parse_call(params)
         try:
             found = await caller.find(fresh=False)
-            if found is None or found.by_hint or found.spec.effect != "read":
+            if found is None or found.is_hinted_read or found.spec.effect != "read":
                 found = await caller.find(fresh=True)
             if found is None:
                 raise CallRejected(f"Unknown tool: {tool}")
             claim = await self._claim(caller, found.spec, arguments, params)
             try:
-                return await self._settled(caller, found, claim)
+                return await self._run_to_result(caller, found, claim)
             finally:
-                self._leave(claim, given=not caller.gave_up.is_set())
+                self._release(claim, given=not caller.cancelled.is_set())
         except (UpstreamLost, TimeoutError) as error:
             raise CallRejected(f"The MCP server is not there: {error}. Nothing was run.", INTERNAL_ERROR) from None
         except Error as error:  # nothing was sent: what was is handled where it is
@@ -232,23 +232,23 @@ class ToolCallHandler:
 
     async def _claim(self, caller: McpCaller, spec: ToolSpec, args: Args, params: Mapping[str, Any]) -> ClaimedCall:
         data = canonical_args(args)
-        state, carried = self._returned(caller, spec.name, data, params)
-        name = self._name(spec, data, carried)
+        state, carried = self._parse_state(caller, spec.name, data, params)
+        name = self._call_name(spec, data, carried)
         await self._void_others(caller.run_id, spec.name, digest(data), name)
         if state is not None and state.call_id.rpartition(":")[0] == name:
-            call = self._proposed(caller.run_id, spec.name, args, state.call_id, carried)
-            return ClaimedCall(call=call, name=name, number=None, carried=carried, rounds=state.rounds)
+            call = self._make_call(caller.run_id, spec.name, args, state.call_id, carried)
+            return ClaimedCall(call=call, name=name, number=None, upstream_params=carried, rounds=state.rounds)
         if state is not None:
             await self._void(state.run_id, state.call_id, state.approval_id)
-        number = self.numbers.take(caller.run_id, name)
+        number = self.call_counter.acquire(caller.run_id, name)
         try:
-            call = self._proposed(caller.run_id, spec.name, args, f"{name}:{number}", carried)
+            call = self._make_call(caller.run_id, spec.name, args, f"{name}:{number}", carried)
         except InvalidRequest:
-            self.numbers.leave(caller.run_id, name, number, over=False)
+            self.call_counter.release(caller.run_id, name, number, is_final=False)
             raise
-        return ClaimedCall(call=call, name=name, number=number, carried=carried)
+        return ClaimedCall(call=call, name=name, number=number, upstream_params=carried)
 
-    def _returned(
+    def _parse_state(
         self, caller: McpCaller, tool: str, data: bytes, params: Mapping[str, Any]
     ) -> tuple[CallState | None, dict[str, Any]]:
         """What an input of the client says about approval is not even looked at."""
@@ -261,90 +261,90 @@ class ToolCallHandler:
             raise CallRejected(error.message) from None
         return state, state.carried
 
-    def _name(self, spec: ToolSpec, data: bytes, carried: Mapping[str, Any]) -> str:
+    def _call_name(self, spec: ToolSpec, data: bytes, carried: Mapping[str, Any]) -> str:
         """Keyed, since arguments may be secret. A tool that is defined otherwise makes it another call."""
         parts = (spec.sha256.encode(), data, canonical(carried))
         value = hmac.new(self.key, b"\x00".join(digest(part).encode() for part in parts), "sha256").hexdigest()
         return f"{spec.name[:60]}:{value[:40]}"
 
-    def _proposed(self, run_id: str, tool: str, args: Args, call_id: str, carried: Mapping[str, Any]) -> ToolCall:
+    def _make_call(self, run_id: str, tool: str, args: Args, call_id: str, carried: Mapping[str, Any]) -> ToolCall:
         responses = carried.get("inputResponses")
         says = f"Input that the server asked for: {plain_json(responses)}"[:20_000] if responses else ""
         return self.agent.call(tool, args, run_id, call_id, agent_says=says)
 
     async def _void_others(self, run_id: str, tool: str, args_sha256: str, name: str) -> None:
         key = run_id, tool, args_sha256
-        known = self.waiting.get(key)
+        known = self.waiting_calls.get(key)
         if known is not None and known[0].rpartition(":")[0] != name:
-            del self.waiting[key]
+            del self.waiting_calls[key]
             await self._void(run_id, *known)
 
     async def _void(self, run_id: str, call_id: str, approval_id: str) -> None:
         """What was decided about a tool that is another one now is no decision any more."""
         name, _, number = call_id.rpartition(":")
-        self.numbers.leave(run_id, name, int(number), over=True)
+        self.call_counter.release(run_id, name, int(number), is_final=True)
         with suppress(Error):  # it may be over already
             await self.agent.lock.cancel(approval_id, DEFINITION_CHANGED)
 
-    def _leave(self, claim: ClaimedCall, *, given: bool) -> None:
+    def _release(self, claim: ClaimedCall, *, given: bool) -> None:
         """It is over when its end was given to the client: what nobody waited for any more is given to the next."""
-        if claim.over and not given:
-            self.numbers.meet(claim.call.run_id, claim.call.call_id)
-            claim.over = False
+        if claim.is_final and not given:
+            self.call_counter.mark_seen(claim.call.run_id, claim.call.call_id)
+            claim.is_final = False
         number = int(claim.call.call_id.rpartition(":")[2]) if claim.number is None else claim.number
         run_id, key = claim.call.run_id, (claim.call.run_id, claim.call.tool, digest(claim.call.args))
-        self.numbers.leave(run_id, claim.name, number, over=claim.over)
-        if claim.over:
-            self.waiting.pop(key, None)
+        self.call_counter.release(run_id, claim.name, number, is_final=claim.is_final)
+        if claim.is_final:
+            self.waiting_calls.pop(key, None)
 
     # Its way
 
-    async def _settled(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object:
+    async def _run_to_result(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object:
         """Looks at the tool again before each attempt, since people may have taken long."""
         deadline = asyncio.get_running_loop().time() + self.wait
         shown = False
         now: UpstreamTool | None = found
         while True:
             if now is None or now.spec.sha256 != found.spec.sha256:
-                return await self._changed(claim)
+                return await self._definition_changed_result(claim)
             outcome = await self._attempt(caller, now, claim)
             if isinstance(outcome, Mapping):
                 return dict(outcome)
             if not isinstance(outcome, Waiting):
-                return self._final(outcome, found, claim)
+                return self._final_result(outcome, found, claim)
             left = deadline - asyncio.get_running_loop().time()
-            told = await self._told(caller, found, claim, outcome, left)
+            told = await self._interim_result(caller, found, claim, outcome, left)
             if told is not None:
                 return told
             if not shown:
                 shown = True
-                await self._show(caller, claim, outcome.approval_id)
-            await self._hold(caller, outcome, left)
+                await self._show_url(caller, claim, outcome.approval_id)
+            await self._wait_decided(caller, outcome, left)
             now = await caller.find(fresh=True)
 
-    async def _told(
+    async def _interim_result(
         self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, outcome: Waiting, left: float
     ) -> Object | None:
         """What goes back to the client although nothing is decided; None while its call is held."""
-        self._note(claim, outcome)
-        if caller.gave_up.is_set():
+        self._record_waiting(claim, outcome)
+        if caller.cancelled.is_set():
             raise CallCancelled
-        if self._asks(caller) and claim.number is not None:
+        if self._can_request_input(caller) and claim.number is not None:
             return self._input_required(claim, outcome.approval_id)
-        return self._unsettled(caller, found, claim, outcome.approval_id) if left <= 0 else None
+        return self._timeout_result(caller, found, claim, outcome.approval_id) if left <= 0 else None
 
-    async def _show(self, caller: McpCaller, claim: ClaimedCall, approval_id: str) -> None:
-        if self._shows(caller):
-            await caller.show(approval_id, self._words(claim), self._url(approval_id))
+    async def _show_url(self, caller: McpCaller, claim: ClaimedCall, approval_id: str) -> None:
+        if self._can_show_url(caller):
+            await caller.show(approval_id, self._approval_message(claim), self._url(approval_id))
 
-    def _shows(self, caller: McpCaller) -> bool:
-        return caller.can_open and bool(self.public_url) and not caller.is_modern
+    def _can_show_url(self, caller: McpCaller) -> bool:
+        return caller.can_open_urls and bool(self.public_url) and not caller.is_modern
 
     async def _attempt(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object | Outcome:
         async def body(args: Args) -> object:
-            claim.ran = caller.sent = True
+            claim.was_sent = caller.was_sent_upstream = True
             try:
-                reply = await found.run(args, claim.carried)
+                reply = await found.run(args, claim.upstream_params)
             except UpstreamLost as error:
                 raise EffectUnknown(
                     f"The MCP server gave no answer to {claim.call.tool} ({error}). It may have run: look before you "
@@ -357,27 +357,29 @@ class ToolCallHandler:
         try:
             done = await self.agent.attempt(claim.call, found.spec, body)
         except UpstreamToolFailed as error:
-            claim.over = True
+            claim.is_final = True
             raise UpstreamErrorReply(error.reply) from None
         except InvalidRequest:
             raise
         except Error as error:
-            claim.over = claim.ran and not found.spec.idempotent
+            claim.is_final = claim.was_sent and not found.spec.idempotent
             return text_result(_failure_message(claim, error), failed=True)
         if isinstance(done, Executed):
-            claim.over = found.spec.effect != "read" or self.numbers.has_met(claim.call.run_id, claim.call.call_id)
+            claim.is_final = found.spec.effect != "read" or self.call_counter.was_seen(
+                claim.call.run_id, claim.call.call_id
+            )
             return dict(done.result)
         return done
 
-    def _final(self, outcome: Outcome, found: UpstreamTool, claim: ClaimedCall) -> Object:
+    def _final_result(self, outcome: Outcome, found: UpstreamTool, claim: ClaimedCall) -> Object:
         run_id, call_id = claim.call.run_id, claim.call.call_id
-        met = claim.number is None or self.numbers.has_met(run_id, call_id)
-        claim.over = bool(getattr(outcome, "approval_id", ""))
+        met = claim.number is None or self.call_counter.was_seen(run_id, call_id)
+        claim.is_final = bool(getattr(outcome, "approval_id", ""))
         earlier = isinstance(outcome, Finished) and not met
-        return outcome_result(outcome, claim.call.tool, has_shape=found.has_shape, earlier=earlier)
+        return outcome_result(outcome, claim.call.tool, has_output_schema=found.has_output_schema, earlier=earlier)
 
-    async def _changed(self, claim: ClaimedCall) -> Object:
-        known = self.waiting.pop((claim.call.run_id, claim.call.tool, digest(claim.call.args)), None)
+    async def _definition_changed_result(self, claim: ClaimedCall) -> Object:
+        known = self.waiting_calls.pop((claim.call.run_id, claim.call.tool, digest(claim.call.args)), None)
         if known is not None:
             await self._void(claim.call.run_id, *known)
         words = "The server changed or removed this tool meanwhile. Nothing was run: look at it as it is now, then call"
@@ -385,13 +387,13 @@ class ToolCallHandler:
 
     # Waiting
 
-    def _note(self, claim: ClaimedCall, outcome: Waiting) -> None:
-        self.numbers.meet(claim.call.run_id, claim.call.call_id)
+    def _record_waiting(self, claim: ClaimedCall, outcome: Waiting) -> None:
+        self.call_counter.mark_seen(claim.call.run_id, claim.call.call_id)
         key = claim.call.run_id, claim.call.tool, digest(claim.call.args)
-        self.waiting[key] = claim.call.call_id, outcome.approval_id
+        self.waiting_calls[key] = claim.call.call_id, outcome.approval_id
 
-    def _asks(self, caller: McpCaller) -> bool:
-        return caller.is_modern and caller.can_open and bool(self.public_url)
+    def _can_request_input(self, caller: McpCaller) -> bool:
+        return caller.is_modern and caller.can_open_urls and bool(self.public_url)
 
     def _input_required(self, claim: ClaimedCall, approval_id: str, *, rounds: int = 0) -> Object:
         call = claim.call
@@ -402,23 +404,28 @@ class ToolCallHandler:
             tool=call.tool,
             args_sha256=digest(call.args),
             rounds=rounds,
-            carried=claim.carried,
+            carried=claim.upstream_params,
         )
         found: Object = {"resultType": "input_required", "requestState": seal(state, self.key)}
         if rounds:
             return found
-        params = {"mode": "url", "message": self._words(claim), "url": self._url(approval_id)}
+        params = {"mode": "url", "message": self._approval_message(claim), "url": self._url(approval_id)}
         return {**found, "inputRequests": {"interlock": {"method": "elicitation/create", "params": params}}}
 
-    def _unsettled(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, approval_id: str) -> Object:
-        if claim.number is None and self._asks(caller) and claim.rounds + 1 < MAX_ROUNDS:
+    def _timeout_result(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, approval_id: str) -> Object:
+        if claim.number is None and self._can_request_input(caller) and claim.rounds + 1 < MAX_ROUNDS:
             return self._input_required(claim, approval_id, rounds=claim.rounds + 1)
-        return pending_result(claim.call.tool, approval_id, self._place(approval_id), has_shape=found.has_shape)
+        return pending_result(
+            claim.call.tool,
+            approval_id,
+            self._approval_location(approval_id),
+            has_output_schema=found.has_output_schema,
+        )
 
-    async def _hold(self, caller: McpCaller, outcome: Waiting, seconds: float) -> None:
+    async def _wait_decided(self, caller: McpCaller, outcome: Waiting, seconds: float) -> None:
         """Until it is decided, the client gave up, or the time is over."""
-        ticking = asyncio.create_task(self._tick(caller))
-        giving_up = asyncio.create_task(caller.gave_up.wait())
+        ticking = asyncio.create_task(self._send_progress(caller))
+        giving_up = asyncio.create_task(caller.cancelled.wait())
         deciding = asyncio.create_task(self.agent.wait(outcome.approval_id, seconds))
         try:
             await asyncio.wait([giving_up, deciding], return_when=asyncio.FIRST_COMPLETED)
@@ -428,12 +435,12 @@ class ToolCallHandler:
             for task in (ticking, giving_up, deciding):
                 task.cancel()
             await asyncio.gather(ticking, giving_up, deciding, return_exceptions=True)
-        if caller.gave_up.is_set():
+        if caller.cancelled.is_set():
             raise CallCancelled
-        if self._shows(caller) and not isinstance(deciding.result(), Waiting):
+        if self._can_show_url(caller) and not isinstance(deciding.result(), Waiting):
             await caller.notify("notifications/elicitation/complete", {"elicitationId": outcome.approval_id})
 
-    async def _tick(self, caller: McpCaller) -> None:
+    async def _send_progress(self, caller: McpCaller) -> None:
         step = 0
         while caller.token is not None:
             step += 1
@@ -445,13 +452,13 @@ class ToolCallHandler:
             await caller.notify("notifications/progress", params)
             await asyncio.sleep(PROGRESS_INTERVAL)
 
-    def _words(self, claim: ClaimedCall) -> str:
+    def _approval_message(self, claim: ClaimedCall) -> str:
         return f"{claim.call.tool} needs the approval of a person. Decide there; what is answered here decides nothing."
 
-    def _place(self, approval_id: str) -> str:
+    def _approval_location(self, approval_id: str) -> str:
         if self.public_url:
             return f"It is at {self._url(approval_id)}."
-        return f"See `{self.agent.lock.link.replace('{id}', approval_id)}`."
+        return f"See `{self.agent.lock.approval_link_template.replace('{id}', approval_id)}`."
 
     def _url(self, approval_id: str) -> str:
         return f"{self.public_url.rstrip('/')}/a/{approval_id}"
@@ -474,7 +481,7 @@ def _failure_message(claim: ClaimedCall, error: Error) -> str:
     """Before it was sent nothing ran; afterwards nobody can be sure, and that is what is said."""
     if isinstance(error, EffectUnknown):
         return error.message
-    if not claim.ran:
+    if not claim.was_sent:
         return f"{claim.call.tool} was not run: {error.message}"
     return (
         f"{claim.call.tool} was started, and its end is not on record ({error.message}). Look before you call it again."
@@ -493,23 +500,23 @@ def text_result(text: str, *, failed: bool, **meta: object) -> Object:
     return {**found, "_meta": {f"interlock/{key}": value for key, value in meta.items()}} if meta else found
 
 
-def pending_result(tool: str, approval_id: str, place: str, *, has_shape: bool) -> Object:
+def pending_result(tool: str, approval_id: str, place: str, *, has_output_schema: bool) -> Object:
     """No failure: who takes it for one gives up. Where a tool promises a shape, clients would refuse plain words."""
     text = (
         f"{tool} has not run yet: it waits for a person to approve it. {place} "
         "Once it is decided, call it again with the same arguments to get the result."
     )
-    return text_result(text, failed=has_shape, approval=approval_id, status="pending")
+    return text_result(text, failed=has_output_schema, approval=approval_id, status="pending")
 
 
-def outcome_result(outcome: Outcome, tool: str, *, has_shape: bool, earlier: bool) -> Object:
+def outcome_result(outcome: Outcome, tool: str, *, has_output_schema: bool, earlier: bool) -> Object:
     match outcome:
         case Finished("succeeded", Mapping() as result) if "content" in result:
             return _with_earlier_note(dict(result)) if earlier else dict(result)
         case Finished("succeeded", result, _, approval_id):
             return text_result(_text(result), failed=False, approval=approval_id)
         case Answered(message, approval_id):
-            return _answer_result(message, approval_id, has_shape=has_shape)
+            return _answer_result(message, approval_id, has_output_schema=has_output_schema)
         case Refused(_, status, approval_id):
             ids = {"approval": approval_id} if approval_id else {}
             return text_result(_text(to_model_message(outcome, tool)), failed=True, **ids, status=status)
@@ -529,11 +536,11 @@ def error_text(result: Mapping[str, object]) -> str:
     return " ".join(filter(None, texts)).replace("\x00", "")[:MAX_ERROR] or "The server gave no reason."
 
 
-def _answer_result(message: object, approval_id: str, *, has_shape: bool) -> Object:
+def _answer_result(message: object, approval_id: str, *, has_output_schema: bool) -> Object:
     """An answer that is an object may stand for the result; else a promised shape is not there."""
-    if has_shape and isinstance(message, Mapping):
+    if has_output_schema and isinstance(message, Mapping):
         return {**text_result(_text(message), failed=False, approval=approval_id), "structuredContent": dict(message)}
-    return text_result(_text(message), failed=has_shape, approval=approval_id, status="responded")
+    return text_result(_text(message), failed=has_output_schema, approval=approval_id, status="responded")
 
 
 def _with_earlier_note(result: Object) -> Object:

@@ -22,29 +22,29 @@ class StoredDefinitionHistory:
         self._records = records
         self._definitions = DefinitionHistory()
 
-    async def settled(self, spec: ToolSpec) -> ToolSpec:
+    async def effective_spec(self, spec: ToolSpec) -> ToolSpec:
         """The tool, and no read where it is defined otherwise than it was."""
-        if not self._definitions.has(spec):
-            self._definitions.know(spec, await self._kept(spec))
-        return self._definitions.settled(spec)
+        if not self._definitions.has_seen(spec):
+            self._definitions.remember(spec, await self._load_or_store(spec))
+        return self._definitions.effective_spec(spec)
 
     async def accept(self, spec: ToolSpec) -> None:
         """A call of it was let through. What cannot be kept is asked about once more, after the next start."""
         if self._definitions.accept(spec):
             with suppress(Error):
-                await self._kept(spec, accept=True)
+                await self._load_or_store(spec, accept=True)
 
-    async def _kept(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
+    async def _load_or_store(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
         tool, definition = tool_identity(spec)
         if self._records is None:
             return [definition]
 
-        def step(shelf: ToolItemTransaction) -> object:
-            found = shelf.get(KIND, tool)
+        def step(transaction: ToolItemTransaction) -> object:
+            found = transaction.get(KIND, tool)
             known = list(cast(Sequence[str], found.body["definitions"])) if found is not None else []
             if definition not in known and (accept or not known):
                 known = [*known, definition][-MAX_KEPT:]
-                shelf.put(KIND, tool, {"definitions": known})
+                transaction.put(KIND, tool, {"definitions": known})
             return known
 
         return cast(Sequence[str], await self._records.change("", step))

@@ -110,13 +110,19 @@ def make_headers(message: JSONRPCMessage, negotiated: str, schema: object = None
     return headers
 
 
-def make_upstream_call(asked: JSONRPCRequest, tool: str, args: Args, carried: Mapping[str, Any]) -> JSONRPCRequest:
+def make_upstream_call(
+    request: JSONRPCRequest, tool: str, args: Args, upstream_params: Mapping[str, Any]
+) -> JSONRPCRequest:
     """The call as it goes to the server: with the arguments that were approved, under the server's own name."""
-    given = asked.params or {}
-    params: Object = {"name": tool, **{key: value for key, value in given.items() if key not in GATE_PARAMS}, **carried}
+    given = request.params or {}
+    params: Object = {
+        "name": tool,
+        **{key: value for key, value in given.items() if key not in GATE_PARAMS},
+        **upstream_params,
+    }
     if args or "arguments" in given:
         params["arguments"] = dict(args)
-    return asked.model_copy(update={"params": params})
+    return request.model_copy(update={"params": params})
 
 
 OFFLOAD_BYTES = 64 * 1024  # bytes

@@ -35,20 +35,20 @@ class WaitOptions:
 class McpGate:
     """`run_id` is the run of this process: the same calls again are told apart within it."""
 
-    desk: ToolCallHandler
-    offer: UpstreamOptions
+    handler: ToolCallHandler
+    upstream_options: UpstreamOptions
     run_id: str
-    one_run: bool = False
+    has_fixed_run: bool = False
 
-    async def over_stdio(self, say: Callable[[str], None], stop: asyncio.Event) -> bool:
+    async def serve_stdio(self, say: Callable[[str], None], stop: asyncio.Event) -> bool:
         """Until the client goes, the server does, or it is stopped; False if it was the server."""
         reader, send = await _open_stdio()
 
         async def tell(message: JSONRPCMessage, _: RequestId | None) -> None:
             await send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
-        session = GateSession(self.desk, self.offer, self.run_id, tell)
-        hearing = asyncio.create_task(read_frames(reader, session, self.desk.rejections))
+        session = GateSession(self.handler, self.upstream_options, self.run_id, tell)
+        hearing = asyncio.create_task(read_frames(reader, session, self.handler.rejections))
         others = [asyncio.create_task(event.wait()) for event in (session.ended, stop)]
         try:
             await asyncio.wait([hearing, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -56,53 +56,62 @@ class McpGate:
             by_server = session.ended.is_set() and not hearing.done()
             for task in (hearing, *others):
                 task.cancel()
-            await session.settle(stop)
-            await self.leave()  # clients kill what does not end at once, and a server may take its time
+            await session.drain(stop)
+            await self.close()  # clients kill what does not end at once, and a server may take its time
             await session.close()
         if by_server:
-            say(f"The MCP server is gone: {session.why}")
+            say(f"The MCP server is gone: {session.close_reason}")
         return not by_server
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Closes the queue; the run stays open while calls wait for people, so that the next start goes on with it."""
-        finished = not self.desk.waiting
-        await asyncio.to_thread(lambda: self.desk.agent.lock.close(finished=finished))
+        finished = not self.handler.waiting_calls
+        await asyncio.to_thread(lambda: self.handler.agent.lock.close(finished=finished))
 
-    def over_http(self, door: HttpAccess) -> HttpGate:
+    def make_http_app(self, access: HttpAccess) -> HttpGate:
         """Each HTTP session is a run of its own, unless one was named for all."""
 
         def opened(name: str, tell: SendFrame, unanswered: EndUnanswered | None) -> GateSession:
-            run_id = f"{self.run_id}:{name[:16]}" if name and not self.one_run else self.run_id
-            return GateSession(self.desk, self.offer, run_id, tell, unanswered)
+            run_id = f"{self.run_id}:{name[:16]}" if name and not self.has_fixed_run else self.run_id
+            return GateSession(self.handler, self.upstream_options, run_id, tell, unanswered)
 
-        return HttpGate(opened, door, self.desk.rejections)
+        return HttpGate(opened, access, self.handler.rejections)
 
 
 @asynccontextmanager
 async def mcp_gate(
-    agent: Agent, offer: UpstreamOptions, waits: WaitOptions, run_id: str = "", log: Callable[[str], None] | None = None
+    agent: Agent,
+    upstream_options: UpstreamOptions,
+    waits: WaitOptions,
+    run_id: str = "",
+    log: Callable[[str], None] | None = None,
 ) -> AsyncIterator[McpGate]:
     """Opens the queue; what still waits when this ends is taken up by the next start of the same agent.
 
     `log` takes a line about frames of clients that got to no server.
     """
-    if not offer.servers:
+    if not upstream_options.servers:
         raise Misconfigured(
             "There is no MCP server. Name one after --: interlock mcp-gate -- COMMAND. Or list servers under "
             "mcp_servers: in a file that --config names; an interlock.yaml in the working folder is not read."
         )
     lock = agent.lock
-    live = await asyncio.to_thread(lock.open)
-    key = await live.side.number_key()
-    first_seen = StoredDefinitionHistory(live.side.records())
-    desk = ToolCallHandler(
-        agent, key, wait=waits.wait, public_url=waits.public_url, rejections=Rejections(log), first_seen=first_seen
+    session = await asyncio.to_thread(lock.open)
+    key = await session.backend.call_id_key()
+    definition_history = StoredDefinitionHistory(session.backend.records())
+    handler = ToolCallHandler(
+        agent,
+        key,
+        wait=waits.wait,
+        public_url=waits.public_url,
+        rejections=Rejections(log),
+        definition_history=definition_history,
     )
-    gate = McpGate(desk, offer, run_id or live.run_id, bool(run_id))
+    gate = McpGate(handler, upstream_options, run_id or session.run_id, bool(run_id))
     try:
         yield gate
     finally:
-        await gate.leave()
+        await gate.close()
 
 
 async def read_frames(reader: asyncio.StreamReader, session: GateSession, rejections: Rejections) -> None:
@@ -114,9 +123,9 @@ async def read_frames(reader: asyncio.StreamReader, session: GateSession, reject
             message = await read_frame_async(line, MAX_LINE)
         except BadFrame as bad:
             rejections.count(bad)
-            await session.tell(make_error(bad.request_id, bad.code, bad.message), None)
+            await session.send_frame(make_error(bad.request_id, bad.code, bad.message), None)
             continue
-        await session.hear(message)
+        await session.receive_frame(message)
 
 
 async def _read_line(reader: asyncio.StreamReader, session: GateSession) -> bytes:
@@ -125,7 +134,7 @@ async def _read_line(reader: asyncio.StreamReader, session: GateSession) -> byte
         return await reader.readline()
     except ValueError:
         words = f"A frame takes at most {MAX_LINE:,} bytes. Nothing after it is read."
-        await session.tell(make_error(None, INVALID_REQUEST, words), None)
+        await session.send_frame(make_error(None, INVALID_REQUEST, words), None)
         return b""
 
 

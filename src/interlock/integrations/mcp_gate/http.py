@@ -85,7 +85,7 @@ class HttpAccess:
     token: str = ""
     hosts: tuple[str, ...] = LOCAL_HOSTS
 
-    def refuses(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
+    def find_rejection(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         if self.token:
             shown = headers.get("authorization", "").encode()
             known = hmac.compare_digest(shown, f"Bearer {self.token}".encode())
@@ -140,17 +140,19 @@ class HttpSession:
 class HttpGate:
     """An ASGI application at /mcp."""
 
-    def __init__(self, opened: OpenSession, door: HttpAccess, rejections: Rejections) -> None:
-        self._open = opened
-        self._door = door
+    def __init__(self, open_session: OpenSession, access: HttpAccess, rejections: Rejections) -> None:
+        self._open_session = open_session
+        self._access = access
         self._rejections = rejections
         self._sessions: dict[str, HttpSession] = {}
-        self._exchanges = Exchanges(lambda tell: opened("", tell, None), rejections)
+        self._exchanges = Exchanges(lambda tell: open_session("", tell, None), rejections)
         self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope.get("headers", ())}
-        refused = (404, "Not Found") if scope.get("path", "").rstrip("/") != PATH else self._door.refuses(headers)
+        refused = (
+            (404, "Not Found") if scope.get("path", "").rstrip("/") != PATH else self._access.find_rejection(headers)
+        )
         if refused is not None:
             await send_response(send, *refused, {"www-authenticate": "Bearer"} if refused[0] == 401 else {})
             return
@@ -219,7 +221,7 @@ class HttpGate:
         ways: dict[RequestId, Callable[[], Awaitable[None]]] = {}
         try:
             async with transport.connect() as (read, write):
-                session = client.session = self._open(name, _make_sender(write), _make_stream_end(ways))
+                session = client.session = self._open_session(name, _make_sender(write), _make_stream_end(ways))
                 watching = asyncio.create_task(_end_with(session, transport))
                 ready.set()
                 try:
@@ -227,7 +229,7 @@ class HttpGate:
                         async for item in read:
                             if isinstance(item, SessionMessage):
                                 _remember_stream_end(ways, item)
-                                await session.hear(item.message)
+                                await session.receive_frame(item.message)
                 finally:
                     watching.cancel()
                     with anyio.CancelScope(shield=True):
@@ -242,7 +244,7 @@ class HttpGate:
 async def _check_frame(client: HttpSession | None, receive: Receive) -> Receive:
     """What the transport is given is what was read here. Raises BadFrame, before it knows of the request."""
     message = await read_frame_async(await read_body(receive), MAX_BODY)
-    wrong = client.session.problem_of(message) if client is not None and client.session is not None else None
+    wrong = client.session.validate_frame(message) if client is not None and client.session is not None else None
     if wrong is not None and wrong.code == INVALID_REQUEST:  # others are answered on the stream of their request
         raise wrong
     body = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
@@ -317,21 +319,21 @@ class Exchange:
     """Ids and tokens of several clients may be the same: on the way to the server each exchange has its own."""
 
     name: str
-    asked: JSONRPCRequest
+    request: JSONRPCRequest
     frames: asyncio.Queue[JSONRPCMessage] = field(default_factory=asyncio.Queue)
 
-    def outward(self) -> JSONRPCRequest:
-        params = dict(self.asked.params or {})
-        if progress_token(self.asked) is not None:
-            params["_meta"] = {**read_meta(self.asked), "progressToken": self.name}
-        return self.asked.model_copy(update={"id": self.name, "params": params})
+    def to_upstream(self) -> JSONRPCRequest:
+        params = dict(self.request.params or {})
+        if progress_token(self.request) is not None:
+            params["_meta"] = {**read_meta(self.request), "progressToken": self.name}
+        return self.request.model_copy(update={"id": self.name, "params": params})
 
-    def inward(self, message: JSONRPCMessage) -> JSONRPCMessage:
+    def to_client(self, message: JSONRPCMessage) -> JSONRPCMessage:
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            return message.model_copy(update={"id": self.asked.id, **self._answered(message)})
+            return message.model_copy(update={"id": self.request.id, **self._answered(message)})
         params = dict(message.params or {})
         if message.method == "notifications/progress":
-            params["progressToken"] = progress_token(self.asked)
+            params["progressToken"] = progress_token(self.request)
         return message.model_copy(update={"params": self._marked(params)} if params else {})
 
     def _answered(self, message: Reply) -> Object:
@@ -341,15 +343,15 @@ class Exchange:
         meta = content.get("_meta")
         if not isinstance(meta, Mapping) or SUBSCRIPTION not in meta:
             return content
-        return {**content, "_meta": {**meta, SUBSCRIPTION: self.asked.id}}
+        return {**content, "_meta": {**meta, SUBSCRIPTION: self.request.id}}
 
 
 class Exchanges:
-    def __init__(self, opened: Callable[[SendFrame], GateSession], rejections: Rejections) -> None:
-        self._open = opened
+    def __init__(self, open_session: Callable[[SendFrame], GateSession], rejections: Rejections) -> None:
+        self._open_session = open_session
         self._rejections = rejections
         self._session: GateSession | None = None
-        self._now: dict[RequestId, Exchange] = {}
+        self._active: dict[RequestId, Exchange] = {}
         self._count = itertools.count(1)
 
     async def close(self) -> None:
@@ -382,45 +384,45 @@ class Exchanges:
             raise HttpRejected(400, make_error(None, INVALID_REQUEST, SINGLE_FRAME_ONLY))
         return cast(JSONRPCRequest | JSONRPCNotification, message)
 
-    async def _exchange(self, asked: JSONRPCRequest, receive: Any, send: Send) -> None:
-        exchange = Exchange(f"x{next(self._count)}", asked)
-        self._now[exchange.name] = exchange
-        session = self._shared()
+    async def _exchange(self, request: JSONRPCRequest, receive: Any, send: Send) -> None:
+        exchange = Exchange(f"x{next(self._count)}", request)
+        self._active[exchange.name] = exchange
+        session = self._ensure_session()
         leaving = asyncio.create_task(_wait_disconnect(receive))
         answering = asyncio.create_task(_send_answer(exchange, send))
         try:
-            await session.hear(exchange.outward())
+            await session.receive_frame(exchange.to_upstream())
             await asyncio.wait([leaving, answering], return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():  # whoever closes the stream wants no answer any more
-                await session.hear(make_notification("notifications/cancelled", {"requestId": exchange.name}))
+                await session.receive_frame(make_notification("notifications/cancelled", {"requestId": exchange.name}))
         finally:
-            self._now.pop(exchange.name, None)
+            self._active.pop(exchange.name, None)
             for task in (leaving, answering):
                 task.cancel()
             await asyncio.gather(leaving, answering, return_exceptions=True)
 
-    def _shared(self) -> GateSession:
+    def _ensure_session(self) -> GateSession:
         """One for all exchanges; a server that is gone is started anew for the next."""
         if self._session is None or self._session.ended.is_set():
-            self._session = self._open(self._tell)
+            self._session = self._open_session(self._send_frame)
         return self._session
 
-    async def _tell(self, message: JSONRPCMessage, related: RequestId | None) -> None:
+    async def _send_frame(self, message: JSONRPCMessage, related: RequestId | None) -> None:
         target = message.id if isinstance(message, JSONRPCResponse | JSONRPCError) else related
-        exchange = self._now.get(target) if target is not None else None
+        exchange = self._active.get(target) if target is not None else None
         if exchange is not None and not isinstance(message, JSONRPCRequest):
-            exchange.frames.put_nowait(exchange.inward(message))
+            exchange.frames.put_nowait(exchange.to_client(message))
 
-    async def _check_parameters(self, asked: JSONRPCRequest, headers: Mapping[str, str]) -> None:
+    async def _check_parameters(self, request: JSONRPCRequest, headers: Mapping[str, str]) -> None:
         """What the headers say of a call has to be what its arguments say."""
-        given = (asked.params or {}).get("arguments")
+        given = (request.params or {}).get("arguments")
         mirrored = any(name.startswith("mcp-param-") for name in headers)
-        if asked.method != "tools/call" or not (given or mirrored) or not isinstance(given or {}, Mapping):
+        if request.method != "tools/call" or not (given or mirrored) or not isinstance(given or {}, Mapping):
             return
-        schema = await self._shared().schema(asked)
+        schema = await self._ensure_session().schema(request)
         found = validate_mcp_param_headers(schema, given or {}, headers) if schema is not None else None
         if found is not None:
-            raise _to_http_rejected(asked.id, found)
+            raise _to_http_rejected(request.id, found)
 
 
 def _check_post(method: str, headers: Mapping[str, str]) -> None:

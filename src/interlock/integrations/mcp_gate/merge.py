@@ -39,53 +39,53 @@ class MergedUpstreams:
         self._upstreams = upstreams
         self._prompts: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
         self._resources: dict[str, Upstream] = {}
-        self._foreign: dict[str, tuple[Upstream, Any]] = {}
+        self._mapped_requests: dict[str, tuple[Upstream, Any]] = {}
         self._ids = itertools.count(1)
 
-    async def answer(self, asked: JSONRPCRequest) -> Reply:
+    async def answer(self, request: JSONRPCRequest) -> Reply:
         """Raises Lost where no server is left that could answer."""
-        match asked.method:
-            case method if method in REMOVED_METHODS and is_modern(asked):
-                return make_error(asked.id, METHOD_NOT_FOUND, "Method not found")
+        match request.method:
+            case method if method in REMOVED_METHODS and is_modern(request):
+                return make_error(request.id, METHOD_NOT_FOUND, "Method not found")
             case "initialize" | "server/discover":
-                return await self._greeted(asked)
+                return await self._initialize_all(request)
             case "ping":
-                return make_result(asked.id, {})
+                return make_result(request.id, {})
             case method if method in LIST_METHODS:
-                return await self._joined(asked, LIST_METHODS[method])
+                return await self._merge_lists(request, LIST_METHODS[method])
             case "logging/setLevel" | "subscriptions/listen":
-                return (await self._asked_all(asked))[0][1]
+                return (await self._request_all(request))[0][1]
             case _:
-                return await self._routed(asked)
+                return await self._route(request)
 
     async def tools(self, envelope: Object) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
-        return expose_names(await self._listed("tools/list", "tools", envelope))
+        return expose_names(await self._list_all("tools/list", "tools", envelope))
 
     # Requests of servers to the client: two may have the same id
 
-    def lend(self, upstream: Upstream, request_id: Any) -> str:
+    def map_request_id(self, upstream: Upstream, request_id: Any) -> str:
         name = f"{upstream.name}/{next(self._ids)}"
-        self._foreign[name] = upstream, request_id
+        self._mapped_requests[name] = upstream, request_id
         return name
 
-    def lent(self, name: object, *, over: bool = True) -> tuple[Upstream, Any] | None:
+    def resolve_request_id(self, name: object, *, release: bool = True) -> tuple[Upstream, Any] | None:
         if not isinstance(name, str):
             return None
-        return self._foreign.pop(name, None) if over else self._foreign.get(name)
+        return self._mapped_requests.pop(name, None) if release else self._mapped_requests.get(name)
 
-    def name_of(self, upstream: Upstream, request_id: Any) -> str | None:
-        return next((name for name, known in self._foreign.items() if known == (upstream, request_id)), None)
+    def mapped_request_id(self, upstream: Upstream, request_id: Any) -> str | None:
+        return next((name for name, known in self._mapped_requests.items() if known == (upstream, request_id)), None)
 
     # All of them
 
-    async def _greeted(self, asked: JSONRPCRequest) -> Reply:
+    async def _initialize_all(self, request: JSONRPCRequest) -> Reply:
         """Where one server speaks only the older revisions, all are spoken to in these, and the client falls back."""
-        if asked.method == "initialize":
+        if request.method == "initialize":
             await asyncio.gather(*(each.reopen() for each in self._upstreams if each.is_modern))
-        replies = await self._asked_all(asked)
+        replies = await self._request_all(request)
         good = [(up, reply.result) for up, reply in replies if isinstance(reply, JSONRPCResponse)]
         bad = [reply for _, reply in replies if isinstance(reply, JSONRPCError)]
-        if not good or (bad and asked.method == "server/discover"):
+        if not good or (bad and request.method == "server/discover"):
             _mark_old_protocol(replies)
             return bad[0]
         found: Object = {}
@@ -94,29 +94,29 @@ class MergedUpstreams:
             found = _merge_capabilities(found, each)
         words = [f"{up.name}: {each['instructions']}" for up, each in good if each.get("instructions")]
         found |= {"instructions": "\n\n".join(words)} if words else {}
-        if asked.method == "initialize":
+        if request.method == "initialize":
             found["protocolVersion"] = _oldest_version([up.version for up, _ in good])
             found["serverInfo"] = {"name": "interlock-mcp-gate", "version": "1"}
         else:
             versions = [set(each.get("supportedVersions") or ()) for _, each in good]
             found["supportedVersions"] = sorted(set.intersection(*versions))
-        return make_result(asked.id, found)
+        return make_result(request.id, found)
 
-    async def _asked_all(self, asked: JSONRPCRequest) -> list[tuple[Upstream, Reply]]:
+    async def _request_all(self, request: JSONRPCRequest) -> list[tuple[Upstream, Reply]]:
         there = [each for each in self._upstreams if not each.is_gone]
-        answers = await asyncio.gather(*(each.ask(asked) for each in there), return_exceptions=True)
+        answers = await asyncio.gather(*(each.request(request) for each in there), return_exceptions=True)
         found = [(each, got) for each, got in zip(there, answers, strict=True) if not isinstance(got, BaseException)]
         for got in answers:
             if isinstance(got, BaseException) and not isinstance(got, UpstreamLost):
                 raise got
         if not found:
-            raise UpstreamLost("; ".join(f"{each.name}: {each.why}" for each in self._upstreams))
+            raise UpstreamLost("; ".join(f"{each.name}: {each.close_reason}" for each in self._upstreams))
         return found
 
     # Lists
 
-    async def _joined(self, asked: JSONRPCRequest, key: str) -> Reply:
-        listed = await self._listed(asked.method, key, copy_envelope(asked))
+    async def _merge_lists(self, request: JSONRPCRequest, key: str) -> Reply:
+        listed = await self._list_all(request.method, key, copy_envelope(request))
         if key in ("tools", "prompts"):
             known = expose_names(listed)
             items = [{**item, "name": name} for name, (_, item) in known.items()]
@@ -126,12 +126,12 @@ class MergedUpstreams:
             for upstream, item in reversed(listed):  # of two with one address the first counts
                 self._resources[str(item.get(uri))] = upstream
             items = list({str(item.get(uri)): dict(item) for _, item in reversed(listed)}.values())[::-1]
-        return make_result(asked.id, {key: items, **(UNCACHED if is_modern(asked) else {})})
+        return make_result(request.id, {key: items, **(UNCACHED if is_modern(request) else {})})
 
-    async def _listed(self, method: str, key: str, envelope: Object) -> ListedItems:
+    async def _list_all(self, method: str, key: str, envelope: Object) -> ListedItems:
         """A server that has none of a kind, or is gone, has an empty list."""
         there = [each for each in self._upstreams if not each.is_gone]
-        lists = await asyncio.gather(*(each.listed(method, key, envelope) for each in there), return_exceptions=True)
+        lists = await asyncio.gather(*(each.list_all(method, key, envelope) for each in there), return_exceptions=True)
         return [
             (upstream, item)
             for upstream, items in zip(there, lists, strict=True)
@@ -141,40 +141,40 @@ class MergedUpstreams:
 
     # One of them
 
-    async def _routed(self, asked: JSONRPCRequest) -> Reply:
-        target = await self._target(asked)
+    async def _route(self, request: JSONRPCRequest) -> Reply:
+        target = await self._target(request)
         if target is not None:
             upstream, frame = target
-            return await upstream.ask(frame)
+            return await upstream.request(frame)
         errors = []
         for upstream in self._upstreams:
             if not upstream.is_gone:
-                reply = await upstream.ask(asked)
+                reply = await upstream.request(request)
                 if isinstance(reply, JSONRPCResponse):
                     return reply
                 errors.append(reply)
         told = [each for each in errors if each.error.code != METHOD_NOT_FOUND]
-        return told[0] if told else make_error(asked.id, METHOD_NOT_FOUND, "Method not found")
+        return told[0] if told else make_error(request.id, METHOD_NOT_FOUND, "Method not found")
 
-    async def _target(self, asked: JSONRPCRequest) -> tuple[Upstream, JSONRPCRequest] | None:
+    async def _target(self, request: JSONRPCRequest) -> tuple[Upstream, JSONRPCRequest] | None:
         """Whom it is about; None where that is not known, so that each is asked in turn."""
-        params = asked.params or {}
-        about = params.get("ref") if asked.method == "completion/complete" else params
+        params = request.params or {}
+        about = params.get("ref") if request.method == "completion/complete" else params
         if not isinstance(about, Mapping):
             return None
         name, uri = about.get("name"), about.get("uri")
         if isinstance(uri, str) and uri in self._resources:
-            return self._resources[uri], asked
-        if not isinstance(name, str) or asked.method not in ("prompts/get", "completion/complete"):
+            return self._resources[uri], request
+        if not isinstance(name, str) or request.method not in ("prompts/get", "completion/complete"):
             return None
         if name not in self._prompts:
-            self._prompts = expose_names(await self._listed("prompts/list", "prompts", copy_envelope(asked)))
+            self._prompts = expose_names(await self._list_all("prompts/list", "prompts", copy_envelope(request)))
         if name not in self._prompts:
             return None
         upstream, prompt = self._prompts[name]
         own = {**about, "name": prompt["name"]}
-        changed = {**params, "ref": own} if asked.method == "completion/complete" else own
-        return upstream, asked.model_copy(update={"params": changed})
+        changed = {**params, "ref": own} if request.method == "completion/complete" else own
+        return upstream, request.model_copy(update={"params": changed})
 
 
 def rename_request(
@@ -182,9 +182,9 @@ def rename_request(
 ) -> JSONRPCRequest | JSONRPCNotification:
     """A request of a server under an id that no other server's has; and what it says of it later."""
     if isinstance(message, JSONRPCRequest):
-        return message.model_copy(update={"id": merged.lend(upstream, message.id)})
+        return message.model_copy(update={"id": merged.map_request_id(upstream, message.id)})
     wanted = (message.params or {}).get("requestId")
-    name = merged.name_of(upstream, wanted) if message.method == "notifications/cancelled" else None
+    name = merged.mapped_request_id(upstream, wanted) if message.method == "notifications/cancelled" else None
     return message.model_copy(update={"params": {**(message.params or {}), "requestId": name}}) if name else message
 
 

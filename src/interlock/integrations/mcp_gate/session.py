@@ -69,10 +69,10 @@ class ActiveCall:
     request: JSONRPCRequest
     run_id: str
     is_modern: bool
-    can_open: bool
+    can_open_urls: bool
     token: ProgressToken | None
-    gave_up: asyncio.Event = field(default_factory=asyncio.Event)
-    sent: bool = False
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    was_sent_upstream: bool = False
     progress: float = float("-inf")  # that the gate told of
 
     async def find(self, *, fresh: bool) -> UpstreamTool | None:
@@ -80,51 +80,56 @@ class ActiveCall:
 
     async def notify(self, method: str, params: Object) -> None:
         self.progress = params.get("progress", self.progress)
-        await self.session.tell(make_notification(method, params), self.request.id)
+        await self.session.send_frame(make_notification(method, params), self.request.id)
 
     async def show(self, approval_id: str, message: str, url: str) -> None:
         params = {"mode": "url", "message": message, "url": url, "elicitationId": approval_id}
-        await self.session.tell(make_request(self.session.own_id(), "elicitation/create", params), self.request.id)
+        await self.session.send_frame(
+            make_request(self.session.next_request_id(), "elicitation/create", params), self.request.id
+        )
 
 
 class GateSession:
     def __init__(
         self,
-        desk: ToolCallHandler,
-        offer: UpstreamOptions,
+        handler: ToolCallHandler,
+        upstream_options: UpstreamOptions,
         run_id: str,
-        tell: SendFrame,
-        unanswered: EndUnanswered | None = None,
+        send_frame: SendFrame,
+        end_unanswered: EndUnanswered | None = None,
     ) -> None:
         """`unanswered` is told of a request that gets no answer, since its client wanted none any more."""
-        self.tell = tell
-        self._unanswered = unanswered
+        self.send_frame = send_frame
+        self._end_unanswered = end_unanswered
         self.ended = asyncio.Event()
-        self._desk = desk
+        self._handler = handler
         self._run_id = run_id
-        self._upstreams = [Upstream(name, server, self._pass, self._lost) for name, server in offer.servers.items()]
+        self._upstreams = [
+            Upstream(name, server, self._receive_upstream, self._on_upstream_lost)
+            for name, server in upstream_options.servers.items()
+        ]
         self._merged = MergedUpstreams(self._upstreams) if len(self._upstreams) > 1 else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._capabilities: Mapping[str, Any] = {}
         self._in_flight: dict[RequestId, JSONRPCRequest] = {}
-        self._given_up: dict[RequestId, None] = {}  # which a server may still answer
-        self._of_server: dict[RequestId, None] = {}  # requests of the server that the client has not answered
+        self._cancelled_ids: dict[RequestId, None] = {}  # which a server may still answer
+        self._server_requests: dict[RequestId, None] = {}  # requests of the server that the client has not answered
         self._calls: dict[RequestId, tuple[ActiveCall, asyncio.Task[None]]] = {}
-        self._tools = UpstreamTools(self._upstreams, self._merged, offer, desk.first_seen)
+        self._tools = UpstreamTools(self._upstreams, self._merged, upstream_options, handler.definition_history)
         self._ids = itertools.count(1)
 
-    def own_id(self) -> str:
+    def next_request_id(self) -> str:
         return f"{GATE_ID_PREFIX}{next(self._ids)}"
 
     @property
-    def why(self) -> str:
+    def close_reason(self) -> str:
         """Why it ended, where a server did."""
-        return next((each.why for each in self._upstreams if each.is_gone), "")
+        return next((each.close_reason for each in self._upstreams if each.is_gone), "")
 
-    async def settle(self, hurry: asyncio.Event | None = None) -> None:
+    async def drain(self, hurry: asyncio.Event | None = None) -> None:
         """What waits for people stays as it is; what runs may end, for a while, unless there is a hurry."""
-        for calling, _ in self._calls.values():
-            calling.gave_up.set()
+        for active_call, _ in self._calls.values():
+            active_call.cancelled.set()
         tasks = [task for _, task in self._calls.values()]
         if tasks:
             hurrying = asyncio.create_task((hurry or asyncio.Event()).wait())
@@ -135,34 +140,34 @@ class GateSession:
             await asyncio.gather(*tasks, hurrying, ending, return_exceptions=True)
 
     async def close(self) -> None:
-        await self.settle()
+        await self.drain()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(each.close() for each in self._upstreams))
 
     # From the client
 
-    async def hear(self, message: JSONRPCMessage) -> None:
+    async def receive_frame(self, message: JSONRPCMessage) -> None:
         """What may not go on to a server is answered, or, where nobody could be told, dropped and counted."""
-        wrong = self.problem_of(message)
+        wrong = self.validate_frame(message)
         if wrong is None:
-            await self._take(message)
+            await self._dispatch(message)
             return
-        self._desk.rejections.count(wrong)
+        self._handler.rejections.count(wrong)
         if isinstance(message, JSONRPCRequest):
             more = {"data": message.method} if wrong.code == METHOD_NOT_FOUND else {}
-            await self.tell(make_error(message.id, wrong.code, wrong.message, **more), None)
+            await self.send_frame(make_error(message.id, wrong.code, wrong.message, **more), None)
 
-    async def _take(self, message: JSONRPCMessage) -> None:
+    async def _dispatch(self, message: JSONRPCMessage) -> None:
         match message:
             case JSONRPCRequest(method="tools/call"):
-                self._call(message)
+                self._start_call(message)
             case JSONRPCRequest():
                 self._in_flight[message.id] = message
                 if message.method == "initialize":
                     self._capabilities = (message.params or {}).get("capabilities") or {}
                 if message.method == "tools/list":
-                    self._tools.forget()  # the client goes by what it is told now
+                    self._tools.invalidate()  # the client goes by what it is told now
                 await self._forward(message)
             case JSONRPCNotification(method="notifications/cancelled"):
                 await self._cancel(message)
@@ -171,50 +176,52 @@ class GateSession:
             case JSONRPCNotification():
                 await self._forward(message)
             case _:
-                self._of_server.pop(message.id, None)  # type: ignore[arg-type]  # then it has one
+                self._server_requests.pop(message.id, None)  # type: ignore[arg-type]  # then it has one
                 await self._forward(message)
 
-    def problem_of(self, message: JSONRPCMessage) -> BadFrame | None:
+    def validate_frame(self, message: JSONRPCMessage) -> BadFrame | None:
         """Only requests and notifications that the protocol has go on, and answers to what a server asked."""
         match message:
-            case JSONRPCRequest() if self._is_taken(message.id):
+            case JSONRPCRequest() if self._is_id_in_use(message.id):
                 return BadFrame("This id is in use.", message.id)
             case JSONRPCRequest() if message.method not in METHODS:
                 return BadFrame("Method not found", message.id, METHOD_NOT_FOUND)
             case JSONRPCNotification() if message.method not in NOTIFICATIONS:
                 return BadFrame("No notification of the protocol has this method, and a request has an id")
-            case JSONRPCResponse() | JSONRPCError() if not self._is_asked(message.id):
+            case JSONRPCResponse() | JSONRPCError() if not self._is_expected_response(message.id):
                 return BadFrame("This answers no request of a server")
         return None
 
-    def _is_taken(self, request_id: RequestId) -> bool:
+    def _is_id_in_use(self, request_id: RequestId) -> bool:
         """Two under one id would get each other's answers, and so would the gate's own."""
         wanted = normalize_id(request_id)
-        known = (*self._in_flight, *self._calls, *self._given_up)
+        known = (*self._in_flight, *self._calls, *self._cancelled_ids)
         return wanted.startswith(GATE_ID_PREFIX) or any(normalize_id(each) == wanted for each in known)
 
-    def _is_asked(self, request_id: RequestId | None) -> bool:
+    def _is_expected_response(self, request_id: RequestId | None) -> bool:
         if isinstance(request_id, str) and request_id.startswith(GATE_ID_PREFIX):
             return True
         if self._merged is not None:
-            return self._merged.lent(request_id, over=False) is not None
-        return request_id in self._of_server
+            return self._merged.resolve_request_id(request_id, release=False) is not None
+        return request_id in self._server_requests
 
     async def _forward(self, message: JSONRPCMessage) -> None:
         if self._merged is not None:
-            await self._spread(self._merged, message)
+            await self._forward_merged(self._merged, message)
             return
         try:
             await self._upstreams[0].send(message)
         except UpstreamLost as lost:
             if isinstance(message, JSONRPCRequest):
                 self._in_flight.pop(message.id, None)
-                await self.tell(make_error(message.id, CONNECTION_CLOSED, f"The MCP server is gone: {lost}"), None)
+                await self.send_frame(
+                    make_error(message.id, CONNECTION_CLOSED, f"The MCP server is gone: {lost}"), None
+                )
 
-    async def _spread(self, merged: MergedUpstreams, message: JSONRPCMessage) -> None:
+    async def _forward_merged(self, merged: MergedUpstreams, message: JSONRPCMessage) -> None:
         """To the server that it is about, or to all."""
         if isinstance(message, JSONRPCRequest):
-            task = asyncio.create_task(self._joined(merged, message), name=f"{message.method} {message.id}")
+            task = asyncio.create_task(self._answer_merged(merged, message), name=f"{message.method} {message.id}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
@@ -222,17 +229,17 @@ class GateSession:
             for each in self._upstreams:
                 with suppress(UpstreamLost):
                     await each.send(message)
-        elif known := merged.lent(message.id):
+        elif known := merged.resolve_request_id(message.id):
             with suppress(UpstreamLost):
                 await known[0].send(message.model_copy(update={"id": known[1]}))
 
-    async def _joined(self, merged: MergedUpstreams, asked: JSONRPCRequest) -> None:
+    async def _answer_merged(self, merged: MergedUpstreams, request: JSONRPCRequest) -> None:
         try:
-            reply = await merged.answer(asked)
+            reply = await merged.answer(request)
         except (UpstreamLost, TimeoutError) as lost:
-            reply = make_error(asked.id, CONNECTION_CLOSED, f"No MCP server is there: {lost}")
-        if self._in_flight.pop(asked.id, None) is not None:
-            await self.tell(reply, None)
+            reply = make_error(request.id, CONNECTION_CLOSED, f"No MCP server is there: {lost}")
+        if self._in_flight.pop(request.id, None) is not None:
+            await self.send_frame(reply, None)
 
     async def _cancel(self, message: JSONRPCNotification) -> None:
         """Of a request that is on its way; the gate's own, and what a server never got, cannot be cancelled there."""
@@ -240,62 +247,62 @@ class GateSession:
         if not is_proper_id(wanted):
             return
         if self._in_flight.pop(wanted, None) is not None:
-            remember_id(self._given_up, wanted)
+            remember_id(self._cancelled_ids, wanted)
             await self._forward(message)
-            if self._unanswered is not None:
-                await self._unanswered(wanted)
+            if self._end_unanswered is not None:
+                await self._end_unanswered(wanted)
             return
-        calling, task = self._calls.get(wanted, (None, None))
-        if calling is None or task is None:
+        active_call, task = self._calls.get(wanted, (None, None))
+        if active_call is None or task is None:
             return
-        calling.gave_up.set()
-        if calling.sent:
-            remember_id(self._given_up, wanted)
+        active_call.cancelled.set()
+        if active_call.was_sent_upstream:
+            remember_id(self._cancelled_ids, wanted)
             await self._forward(message)
-            if self._unanswered is not None:
-                await self._unanswered(calling.request.id)
+            if self._end_unanswered is not None:
+                await self._end_unanswered(active_call.request.id)
             asyncio.get_running_loop().call_later(CANCEL_GRACE, task.cancel)
 
     # From a server
 
-    async def _pass(self, upstream: Upstream, message: JSONRPCMessage) -> None:
+    async def _receive_upstream(self, upstream: Upstream, message: JSONRPCMessage) -> None:
         match message:
             case JSONRPCResponse() | JSONRPCError():
-                await self._answered(upstream, message)
-            case JSONRPCNotification(method="notifications/progress") if self._goes_back(message):
+                await self._forward_response(upstream, message)
+            case JSONRPCNotification(method="notifications/progress") if self._is_progress_behind(message):
                 """Progress only ever grows, and the gate told of some while the call waited."""
             case _:
                 if message.method == "notifications/tools/list_changed":
-                    self._tools.forget()
-                related = self._related(message)
+                    self._tools.invalidate()
+                related = self._related_request_id(message)
                 if self._merged is not None:
                     message = rename_request(self._merged, upstream, message)
                 elif isinstance(message, JSONRPCRequest):
-                    remember_id(self._of_server, message.id)
-                await self.tell(message, related)
+                    remember_id(self._server_requests, message.id)
+                await self.send_frame(message, related)
 
-    async def _answered(self, upstream: Upstream, answer: Reply) -> None:
+    async def _forward_response(self, upstream: Upstream, answer: Reply) -> None:
         """An answer to what nobody asked, or to a call that was never sent, is none."""
         if answer.id is None:
-            await self.tell(answer, None)
+            await self.send_frame(answer, None)
             return
-        self._given_up.pop(answer.id, None)
-        asked = self._in_flight.get(answer.id) if self._merged is None else None
-        if asked is not None:
+        self._cancelled_ids.pop(answer.id, None)
+        request = self._in_flight.get(answer.id) if self._merged is None else None
+        if request is not None:
             del self._in_flight[answer.id]
-            self._learn(upstream, asked, answer)
-            await self.tell(answer, None)
+            self._record_version(upstream, request, answer)
+            await self.send_frame(answer, None)
 
-    def _learn(self, upstream: Upstream, asked: JSONRPCRequest, answer: Reply) -> None:
-        if asked.method == "initialize" and isinstance(answer, JSONRPCResponse):
+    def _record_version(self, upstream: Upstream, request: JSONRPCRequest, answer: Reply) -> None:
+        if request.method == "initialize" and isinstance(answer, JSONRPCResponse):
             upstream.version = str(answer.result.get("protocolVersion", ""))
 
-    def _related(self, message: JSONRPCRequest | JSONRPCNotification) -> RequestId | None:
+    def _related_request_id(self, message: JSONRPCRequest | JSONRPCNotification) -> RequestId | None:
         """The request that it belongs to, where that can be told; else the newest that may want to have it."""
         if SUBSCRIPTION in read_meta(message):
             found = read_meta(message)[SUBSCRIPTION]
             return found if isinstance(found, str | int) else None
-        open_now = [*self._in_flight.values(), *(calling.request for calling, _ in self._calls.values())]
+        open_now = [*self._in_flight.values(), *(active_call.request for active_call, _ in self._calls.values())]
         if message.method == "notifications/progress":
             token = (message.params or {}).get("progressToken")
             return next((each.id for each in open_now if progress_token(each) == token), None)
@@ -304,27 +311,31 @@ class GateSession:
         wanting = [each for each in open_now if not is_modern(each) or LOG_LEVEL in read_meta(each)]
         return wanting[-1].id if wanting else None
 
-    def _goes_back(self, message: JSONRPCNotification) -> bool:
+    def _is_progress_behind(self, message: JSONRPCNotification) -> bool:
         params = message.params or {}
-        told = [calling.progress for calling, _ in self._calls.values() if calling.token == params.get("progressToken")]
+        told = [
+            active_call.progress
+            for active_call, _ in self._calls.values()
+            if active_call.token == params.get("progressToken")
+        ]
         progress = params.get("progress")
         return isinstance(progress, int | float) and any(progress <= each for each in told)
 
-    async def _lost(self, upstream: Upstream) -> None:
+    async def _on_upstream_lost(self, upstream: Upstream) -> None:
         """Whoever waits for it is told; calls, and what several are asked, are told where they wait."""
         if self._merged is not None:
-            self._tools.forget()
+            self._tools.invalidate()
             if all(each.is_gone for each in self._upstreams):
                 self.ended.set()
             return
-        held = [calling for calling, _ in self._calls.values() if not calling.sent]
-        for calling in held:
-            calling.gave_up.set()
-        for request_id in [*self._in_flight, *(calling.request.id for calling in held)]:
+        held = [active_call for active_call, _ in self._calls.values() if not active_call.was_sent_upstream]
+        for active_call in held:
+            active_call.cancelled.set()
+        for request_id in [*self._in_flight, *(active_call.request.id for active_call in held)]:
             self._in_flight.pop(request_id, None)
             with suppress(Exception):
-                await self.tell(
-                    make_error(request_id, CONNECTION_CLOSED, f"The MCP server is gone: {upstream.why}"), None
+                await self.send_frame(
+                    make_error(request_id, CONNECTION_CLOSED, f"The MCP server is gone: {upstream.close_reason}"), None
                 )
         tasks = [task for _, task in self._calls.values()]
         if tasks:
@@ -333,49 +344,49 @@ class GateSession:
 
     # Calls of tools
 
-    def _call(self, asked: JSONRPCRequest) -> None:
-        modern = is_modern(asked)
-        able = read_meta(asked).get(CAPABILITIES) if modern else self._capabilities
+    def _start_call(self, request: JSONRPCRequest) -> None:
+        modern = is_modern(request)
+        able = read_meta(request).get(CAPABILITIES) if modern else self._capabilities
         elicitation = able.get("elicitation") if isinstance(able, Mapping) else None
         can_open = isinstance(elicitation, Mapping) and "url" in elicitation
-        calling = ActiveCall(
+        active_call = ActiveCall(
             session=self,
-            request=asked,
+            request=request,
             run_id=self._run_id,
             is_modern=modern,
-            can_open=can_open,
-            token=progress_token(asked),
+            can_open_urls=can_open,
+            token=progress_token(request),
         )
-        task = asyncio.create_task(self._answer(calling), name=f"tools/call {asked.id}")
-        self._calls[asked.id] = calling, task
-        task.add_done_callback(lambda _: self._calls.pop(asked.id, None))
+        task = asyncio.create_task(self._run_call(active_call), name=f"tools/call {request.id}")
+        self._calls[request.id] = active_call, task
+        task.add_done_callback(lambda _: self._calls.pop(request.id, None))
 
-    async def _answer(self, calling: ActiveCall) -> None:
-        reply = await self._replied(calling)
+    async def _run_call(self, active_call: ActiveCall) -> None:
+        reply = await self._make_reply(active_call)
         with suppress(Exception):  # a client that is gone is told nothing
-            if reply is not None and not calling.gave_up.is_set():
-                await self.tell(reply, None)
-            elif self._unanswered is not None:
-                await self._unanswered(calling.request.id)
+            if reply is not None and not active_call.cancelled.is_set():
+                await self.send_frame(reply, None)
+            elif self._end_unanswered is not None:
+                await self._end_unanswered(active_call.request.id)
 
-    async def _replied(self, calling: ActiveCall) -> Reply | None:
-        asked = calling.request
+    async def _make_reply(self, active_call: ActiveCall) -> Reply | None:
+        request = active_call.request
         try:
-            found = await self._desk.answer(calling, asked.params or {})
+            found = await self._handler.answer(active_call, request.params or {})
         except UpstreamErrorReply as answer:
             return answer.reply
         except CallRejected as refusal:
-            return make_error(asked.id, refusal.code, refusal.message)
+            return make_error(request.id, refusal.code, refusal.message)
         except CallCancelled:
             return None
         except Exception as trouble:  # noqa: BLE001  a fault of ours: it is said, and nothing more is run
-            return make_error(asked.id, INTERNAL_ERROR, f"The gate failed: {type(trouble).__name__}")
-        if calling.is_modern:
+            return make_error(request.id, INTERNAL_ERROR, f"The gate failed: {type(trouble).__name__}")
+        if active_call.is_modern:
             found.setdefault("resultType", "complete")
-        return make_result(asked.id, found)
+        return make_result(request.id, found)
 
-    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
-        return await self._tools.find(asked, fresh=fresh)
+    async def find(self, request: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
+        return await self._tools.find(request, fresh=fresh)
 
-    async def schema(self, asked: JSONRPCRequest) -> object:
-        return await self._tools.schema(asked)
+    async def schema(self, request: JSONRPCRequest) -> object:
+        return await self._tools.schema(request)

@@ -38,61 +38,61 @@ class UpstreamTools:
         self,
         upstreams: Sequence[Upstream],
         merged: MergedUpstreams | None,
-        offer: UpstreamOptions,
-        first_seen: StoredDefinitionHistory,
+        upstream_options: UpstreamOptions,
+        definition_history: StoredDefinitionHistory,
     ) -> None:
         self._upstreams = upstreams
         self._merged = merged
-        self._offer = offer
-        self._first_seen = first_seen
-        self._known: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
+        self._upstream_options = upstream_options
+        self._definition_history = definition_history
+        self._tools: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """The next who looks for a tool asks the server."""
-        self._known.clear()
+        self._tools.clear()
 
-    async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
+    async def find(self, request: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
         """Not every server tells of its changes: what matters is listed again."""
-        name = str((asked.params or {}).get("name"))
-        if fresh or name not in self._known:
-            await self._list(asked)
-        known = self._known.get(name)
+        name = str((request.params or {}).get("name"))
+        if fresh or name not in self._tools:
+            await self._list(request)
+        known = self._tools.get(name)
         if known is None:
             return None
         upstream, tool = known
         try:
-            spec = make_tool_spec(upstream.name, upstream.server, tool, self._offer.check, name)
+            spec = make_tool_spec(upstream.name, upstream.server, tool, self._upstream_options.check, name)
         except InvalidRequest as wrong:
             raise CallRejected(f"{name} cannot be called: {wrong.message}") from None
-        by_hint = not spec.effect and self._offer.trust_hints and claims_read_only(tool)
+        by_hint = not spec.effect and self._upstream_options.trust_hints and claims_read_only(tool)
         if by_hint:
             spec = replace(spec, effect="read")
-        spec = await self._first_seen.settled(spec)
+        spec = await self._definition_history.effective_spec(spec)
 
         async def run(args: Args, carried: Mapping[str, Any]) -> Reply:
-            await self._first_seen.accept(spec)
-            frame = make_upstream_call(asked, str(tool["name"]), args, carried)
-            return await upstream.ask(frame, tool.get("inputSchema"))
+            await self._definition_history.accept(spec)
+            frame = make_upstream_call(request, str(tool["name"]), args, carried)
+            return await upstream.request(frame, tool.get("inputSchema"))
 
-        return UpstreamTool(spec, tool.get("outputSchema") is not None, run, by_hint=by_hint)
+        return UpstreamTool(spec, tool.get("outputSchema") is not None, run, is_hinted_read=by_hint)
 
-    async def schema(self, asked: JSONRPCRequest) -> object:
+    async def schema(self, request: JSONRPCRequest) -> object:
         """That of the tool that is called, as far as it is known without a question."""
-        name = str((asked.params or {}).get("name"))
+        name = str((request.params or {}).get("name"))
         with suppress(CallRejected, UpstreamLost, TimeoutError):
-            if name not in self._known:
-                await self._list(asked)
-        known = self._known.get(name)
+            if name not in self._tools:
+                await self._list(request)
+        known = self._tools.get(name)
         return known[1].get("inputSchema") if known else None
 
-    async def _list(self, asked: JSONRPCRequest) -> None:
+    async def _list(self, request: JSONRPCRequest) -> None:
         if self._merged is not None:
-            self._known = await self._merged.tools(copy_envelope(asked))
+            self._tools = await self._merged.tools(copy_envelope(request))
             return
         upstream = self._upstreams[0]
-        listed = await upstream.listed("tools/list", "tools", copy_envelope(asked))
+        listed = await upstream.list_all("tools/list", "tools", copy_envelope(request))
         if isinstance(listed, JSONRPCError):
             raise CallRejected(
                 f"The MCP server could not be asked for its tools: {listed.error.message}", INTERNAL_ERROR
             )
-        self._known = {str(tool.get("name")): (upstream, tool) for tool in listed}
+        self._tools = {str(tool.get("name")): (upstream, tool) for tool in listed}

@@ -31,26 +31,26 @@ class Upstream:
         self,
         name: str,
         server: McpServerSettings,
-        hear: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
-        lost: Callable[[Upstream], Awaitable[None]],
+        on_message: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
+        on_lost: Callable[[Upstream], Awaitable[None]],
     ) -> None:
         """`hear` gets every frame that answers nothing the gate waits for; `lost` is told once, at the end."""
         self.name = name
         self.server = server
         self.version = ""  # what a handshake agreed on
         self.is_modern: bool | None = None  # the first request of a connection says it; some servers keep to that
-        self._hear = hear
-        self._lost = lost
+        self._on_message = on_message
+        self._on_lost = on_lost
         self._write: Any = None
         self._open = asyncio.Event()
-        self._why = ""
-        self._asked: dict[RequestId, asyncio.Future[Reply]] = {}
+        self._close_reason = ""
+        self._pending: dict[RequestId, asyncio.Future[Reply]] = {}
         self._count = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_gone(self) -> bool:
-        return bool(self._why)
+        return bool(self._close_reason)
 
     def start(self) -> None:
         if self._task is None:
@@ -64,7 +64,7 @@ class Upstream:
     async def reopen(self) -> None:
         """A new connection; whoever waits on the old one is told that it is gone."""
         await self.close()
-        self._task, self._why, self.version, self.is_modern = None, "", "", None
+        self._task, self._close_reason, self.version, self.is_modern = None, "", "", None
         self._open = asyncio.Event()
 
     async def send(self, message: JSONRPCMessage, schema: object = None) -> None:
@@ -73,8 +73,8 @@ class Upstream:
         if self.is_modern is None and isinstance(message, JSONRPCRequest):
             self.is_modern = is_modern(message)
         await self._open.wait()
-        if self._why:
-            raise UpstreamLost(self._why)
+        if self._close_reason:
+            raise UpstreamLost(self._close_reason)
         headers = make_headers(message, self.version, schema) if self.server.url else {}
         metadata = ClientMessageMetadata(headers=headers) if headers else None
         try:
@@ -82,28 +82,28 @@ class Upstream:
         except STREAM_CLOSED:
             raise UpstreamLost("it ended the connection") from None
 
-    async def ask(self, message: JSONRPCRequest, schema: object = None) -> Reply:
+    async def request(self, message: JSONRPCRequest, schema: object = None) -> Reply:
         """Sends a request and waits for what answers it; raises Lost if nothing can come any more."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._asked[message.id] = answer
+        self._pending[message.id] = answer
         try:
             await self.send(message, schema)
             return await answer
         finally:
-            self._asked.pop(message.id, None)
+            self._pending.pop(message.id, None)
 
-    async def own(self, method: str, params: Object) -> Reply:
+    async def gate_request(self, method: str, params: Object) -> Reply:
         """A request that the client knows nothing of."""
         self._count += 1
         async with asyncio.timeout(LIST_TIMEOUT):
-            return await self.ask(make_request(f"{GATE_ID_PREFIX}{self._count}", method, params))
+            return await self.request(make_request(f"{GATE_ID_PREFIX}{self._count}", method, params))
 
-    async def listed(self, method: str, key: str, envelope: Object) -> list[Mapping[str, Any]] | JSONRPCError:
+    async def list_all(self, method: str, key: str, envelope: Object) -> list[Mapping[str, Any]] | JSONRPCError:
         """All pages, as they were sent."""
         found: list[Mapping[str, Any]] = []
         more: Object = {}
         for _ in range(MAX_PAGES):
-            reply = await self.own(method, {**envelope, **more})
+            reply = await self.gate_request(method, {**envelope, **more})
             if isinstance(reply, JSONRPCError):
                 return reply
             found += [each for each in reply.result.get(key) or () if isinstance(each, Mapping)]
@@ -114,46 +114,46 @@ class Upstream:
         return found
 
     async def _run(self) -> None:
-        complaints = StderrTail()
+        stderr_tail = StderrTail()
         ended = "it ended the connection"
         try:
-            async with open_streams(self.server, complaints, lambda: None) as (read, write):
+            async with open_streams(self.server, stderr_tail, lambda: None) as (read, write):
                 self._write = write
                 self._open.set()
                 async for message in read:
                     if isinstance(message, SessionMessage):
-                        await self._take(message.message)
+                        await self._dispatch(message.message)
         except Exception as error:  # noqa: BLE001  whatever ended it: all who wait are told
             cause: BaseException = error
             while isinstance(cause, BaseExceptionGroup):
                 cause = cause.exceptions[0]
             ended = str(cause) or type(cause).__name__
         finally:
-            said = complaints.last()
-            self._why = self._hidden(f"{ended} ({said})" if said else ended)
+            said = stderr_tail.last()
+            self._close_reason = self._redact(f"{ended} ({said})" if said else ended)
             self._open.set()
-            for answer in self._asked.values():
+            for answer in self._pending.values():
                 if not answer.done():
-                    answer.set_exception(UpstreamLost(self._why))
+                    answer.set_exception(UpstreamLost(self._close_reason))
         with suppress(*STREAM_CLOSED):
-            await self._lost(self)
+            await self._on_lost(self)
 
-    async def _take(self, message: JSONRPCMessage) -> None:
+    async def _dispatch(self, message: JSONRPCMessage) -> None:
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            answer = self._asked.get(message.id) if message.id is not None else None
+            answer = self._pending.get(message.id) if message.id is not None else None
             if answer is not None:
                 if not answer.done():
                     answer.set_result(message)
                 return
             if isinstance(message.id, str) and message.id.startswith(GATE_ID_PREFIX):
                 return
-        await self._hear(self, message)
+        await self._on_message(self, message)
 
     @property
-    def why(self) -> str:
-        return self._why
+    def close_reason(self) -> str:
+        return self._close_reason
 
-    def _hidden(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= MIN_SECRET_LENGTH:

@@ -24,7 +24,7 @@ from interlock.notify.channel import ChannelContext, DeliveryDelayed
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
-MEANS = ChannelCapabilities(waits=(5, 15, 60, *[300] * 24, *[1_800] * 12))
+MEANS = ChannelCapabilities(retry_delays=(5, 15, 60, *[300] * 24, *[1_800] * 12))
 # Chats, push and text messages: services that only pass on what they are told.
 SCHEMES = (
     *("bark", "barks", "discord", "gchat", "gotify", "gotifys", "guilded", "line", "matrix", "matrixs", "mmost"),
@@ -45,15 +45,15 @@ CHILD_COMMAND = (sys.executable, "-I", "-m", apprise_process.__name__)
 _MARKUP = re.compile(r"(?<![\w.+-])@|<|://|(?<=\])\(|[*`]|~~|\|\||(?<!\w)_|_(?!\w)")
 
 
-def connect(kit: ChannelContext) -> AppriseChannel:
+def connect(context: ChannelContext) -> AppriseChannel:
     if find_spec("apprise") is None:
         raise Misconfigured("the channel needs the package apprise: pip install 'interlock-gate[apprise]'")
-    private = kit.settings.get("allow_private", False)
+    private = context.settings.get("allow_private", False)
     if not isinstance(private, bool):
         raise Misconfigured("allow_private is true or false")
-    urls = _urls(kit.settings)
+    urls = _urls(context.settings)
     _check_urls(urls)
-    return AppriseChannel(urls, private=private, follow_up=follow_up_setting(kit.settings))
+    return AppriseChannel(urls, private=private, follow_up=follow_up_setting(context.settings))
 
 
 class AppriseChannel:
@@ -61,31 +61,31 @@ class AppriseChannel:
         self._urls = urls
         self._private = private
         self._follow_up = follow_up
-        self._took: dict[str, frozenset[str]] = {}
+        self._accepted_urls: dict[str, frozenset[str]] = {}
 
     async def send(self, message: Notification) -> str:
         """Who took it is not told it again, while this process lasts; these services know no ids."""
-        took = self._took.pop(message.id, frozenset())
-        left = [url for url in self._urls if url not in took]
+        accepted = self._accepted_urls.pop(message.id, frozenset())
+        remaining_urls = [url for url in self._urls if url not in accepted]
         title, body = _line(message_text.title(message, MAX_LINE), MAX_TITLE), _body(message)
-        answers = await _run_in_process(AppriseJob("tell", left, title, body, self._private))
-        took |= {url for url, is_told in zip(left, answers, strict=True) if is_told}
-        missing = len(self._urls) - len(took)
+        answers = await _run_in_process(AppriseJob("tell", remaining_urls, title, body, self._private))
+        accepted |= {url for url, is_told in zip(remaining_urls, answers, strict=True) if is_told}
+        missing = len(self._urls) - len(accepted)
         if missing:
-            self._keep(message.id, took)
+            self._remember_accepted(message.id, accepted)
             raise DeliveryDelayed(f"{missing} of {len(self._urls)} services did not take it.")
         return sent_state(message)
 
     async def update(self, message: Notification, ref: str) -> str:
-        wanted = self._follow_up or message.purpose == "remind"
-        return await self.send(message) if wanted and needs_new_message(message, ref) else ref
+        should_send = self._follow_up or message.purpose == "remind"
+        return await self.send(message) if should_send and needs_new_message(message, ref) else ref
 
     async def close(self) -> None: ...
 
-    def _keep(self, message_id: str, took: frozenset[str]) -> None:
-        self._took[message_id] = took
-        if len(self._took) > MAX_PARTIAL_DELIVERIES:
-            del self._took[next(iter(self._took))]
+    def _remember_accepted(self, message_id: str, accepted: frozenset[str]) -> None:
+        self._accepted_urls[message_id] = accepted
+        if len(self._accepted_urls) > MAX_PARTIAL_DELIVERIES:
+            del self._accepted_urls[next(iter(self._accepted_urls))]
 
 
 def escape_markup(text: str) -> str:
@@ -95,11 +95,11 @@ def escape_markup(text: str) -> str:
 
 def _body(message: Notification) -> str:
     """A few lines; arguments are on the page, and the link is the last of all."""
-    topic = message.topic
+    approval_view = message.approval_view
     lines = []
-    if topic is not None:
-        lines = [message_text.status_sentence(topic), *message_text.warnings(topic)[:MOST_WARNINGS]]
-        lines += [f"Result: {topic.result}"] if topic.result else []
+    if approval_view is not None:
+        lines = [message_text.status_sentence(approval_view), *message_text.warnings(approval_view)[:MOST_WARNINGS]]
+        lines += [f"Result: {approval_view.result}"] if approval_view.result else []
     return "\n".join([*(_line(line, MAX_LINE) for line in lines), message.link])
 
 
@@ -114,7 +114,7 @@ async def _run_in_process(job: AppriseJob) -> list[bool]:
     child = await asyncio.create_subprocess_exec(*CHILD_COMMAND, stdin=pipe, stdout=pipe, stderr=nothing, env={})
     try:
         async with asyncio.timeout(SEND_TIMEOUT):
-            told, _ = await child.communicate(json.dumps(job).encode())
+            output, _ = await child.communicate(json.dumps(job).encode())
     except TimeoutError:
         raise DeliveryDelayed(f"There was no answer within {SEND_TIMEOUT:g} seconds.") from None
     finally:
@@ -122,12 +122,12 @@ async def _run_in_process(job: AppriseJob) -> list[bool]:
             with suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    return _answers(told, len(job.urls))
+    return _answers(output, len(job.urls))
 
 
-def _answers(told: bytes, count: int) -> list[bool]:
+def _answers(output: bytes, count: int) -> list[bool]:
     try:
-        answers = json.loads(told)
+        answers = json.loads(output)
     except ValueError:
         answers = None
     if not isinstance(answers, list) or len(answers) != count:

@@ -67,89 +67,91 @@ class MailHeaders:
     domain: str
 
 
-def connect(kit: ChannelContext) -> EmailChannel:
-    given = kit.settings
-    sender, reply_to = text_setting(given, "from"), text_setting(given, "reply_to", "")
-    addresses = [_address(each, "to") for each in _read_recipients(given)]
-    codes = given.get("codes", True)
+def connect(context: ChannelContext) -> EmailChannel:
+    settings = context.settings
+    sender, reply_to = text_setting(settings, "from"), text_setting(settings, "reply_to", "")
+    addresses = [_address(each, "to") for each in _read_recipients(settings)]
+    codes = settings.get("codes", True)
     if not isinstance(codes, bool):
         raise Misconfigured("codes is true or false")
     from_address = _address(sender, "from")
     if reply_to:
         _address(reply_to, "reply_to")
-    heads = MailHeaders(sender, reply_to, from_address.rpartition("@")[2])
-    return EmailChannel(_read_smtp_server(given, from_address), heads, addresses, has_codes=codes and not addresses)
+    headers = MailHeaders(sender, reply_to, from_address.rpartition("@")[2])
+    return EmailChannel(
+        _read_smtp_server(settings, from_address), headers, addresses, has_codes=codes and not addresses
+    )
 
 
 class EmailChannel:
-    def __init__(self, post: SmtpServer, heads: MailHeaders, to: Sequence[str], *, has_codes: bool) -> None:
-        self.means = ChannelCapabilities(personal=not to)
+    def __init__(self, server: SmtpServer, headers: MailHeaders, to: Sequence[str], *, has_codes: bool) -> None:
+        self.capabilities = ChannelCapabilities(personal=not to)
         self.has_codes = has_codes
-        self._post = post
-        self._heads = heads
+        self._server = server
+        self._headers = headers
         self._to = to
 
     async def send(self, message: Notification) -> str:
         name = _message_name(message)
-        await self._mail(self._receivers(message.to), self._letter(message), message, name)
+        await self._send_message(self._addresses(message.to), self._content(message), message, name)
         return name
 
     async def update(self, message: Notification, ref: str) -> str:
         """A mail cannot be changed. A further one is sent for a reminder, once for the end, and if it opens again."""
         first = ref.removesuffix(END_SENT_MARK)
-        knows = ref != first
+        is_end_sent = ref != first
         if message.purpose == "ended":
-            if knows or _is_own_decision(message):
+            if is_end_sent or _is_own_decision(message):
                 return ref
-            await self._follow(message, first)
+            await self._send_follow_up(message, first)
             return first + END_SENT_MARK
-        if message.purpose == "changed" and not knows:
+        if message.purpose == "changed" and not is_end_sent:
             return ref
-        await self._follow(message, first)
+        await self._send_follow_up(message, first)
         return first
 
     async def send_code(self, to: Recipient, code: str, name: str, at: int) -> None:
         """`name` is the same for no other mail."""
-        mail = self._made(code_mail(code, to.person), self._receivers(to), f"code.{name}", at)
-        await _send_mail(self._post, mail, self._receivers(to))
+        mail = self._build_mail(code_mail(code, to.person), self._addresses(to), f"code.{name}", at)
+        await _send_mail(self._server, mail, self._addresses(to))
 
     async def close(self) -> None:
         """Each mail has a connection of its own."""
 
-    def _letter(self, message: Notification) -> MailContent:
+    def _content(self, message: Notification) -> MailContent:
         return approval_mail(message, is_personal=not self._to, has_codes=self.has_codes)
 
-    async def _follow(self, message: Notification, first: str) -> None:
-        given = self._letter(message)
-        await self._mail(self._receivers(message.to), given, message, _message_name(message), first)
+    async def _send_follow_up(self, message: Notification, first: str) -> None:
+        content = self._content(message)
+        await self._send_message(self._addresses(message.to), content, message, _message_name(message), first)
 
-    async def _mail(
-        self, to: Sequence[str], given: MailContent, message: Notification, name: str, first: str = ""
+    async def _send_message(
+        self, to: Sequence[str], content: MailContent, message: Notification, name: str, first: str = ""
     ) -> None:
-        mail = self._made(given, to, name, message.at)
-        if message.topic is not None:
-            before = [f"{message.workspace}.{message.topic.approval.id}", *([first] if first else [])]
-            mail["References"] = " ".join(f"<{each}@{self._heads.domain}>" for each in before)
+        mail = self._build_mail(content, to, name, message.at)
+        if message.approval_view is not None:
+            before = [f"{message.workspace}.{message.approval_view.approval.id}", *([first] if first else [])]
+            mail["References"] = " ".join(f"<{each}@{self._headers.domain}>" for each in before)
         if first:
-            mail["In-Reply-To"] = f"<{first}@{self._heads.domain}>"
-        await _send_mail(self._post, mail, to)
+            mail["In-Reply-To"] = f"<{first}@{self._headers.domain}>"
+        await _send_mail(self._server, mail, to)
 
-    def _made(self, given: MailContent, to: Sequence[str], name: str, at: int) -> EmailMessage:
+    def _build_mail(self, content: MailContent, to: Sequence[str], name: str, at: int) -> EmailMessage:
         mail = EmailMessage(policy=SMTP)
-        mail["Subject"] = _line(given.subject)
-        mail["From"] = self._heads.sender
+        mail["Subject"] = _line(content.subject)
+        mail["From"] = self._headers.sender
         mail["To"] = ", ".join(to)
-        if self._heads.reply_to:
-            mail["Reply-To"] = self._heads.reply_to
+        if self._headers.reply_to:
+            mail["Reply-To"] = self._headers.reply_to
         mail["Date"] = format_datetime(datetime.fromtimestamp(at / 1000, UTC))
-        mail["Message-ID"] = f"<{name}@{self._heads.domain}>"
+        mail["Message-ID"] = f"<{name}@{self._headers.domain}>"
         mail["Auto-Submitted"] = "auto-generated"
         mail["X-Auto-Response-Suppress"] = "All"
-        mail.set_content(to_plain_text(given), cte="quoted-printable")
-        mail.add_alternative(to_html(given), subtype="html", cte="quoted-printable")
+        mail.set_content(to_plain_text(content), cte="quoted-printable")
+        mail.add_alternative(to_html(content), subtype="html", cte="quoted-printable")
         return mail
 
-    def _receivers(self, to: Recipient) -> Sequence[str]:
+    def _addresses(self, to: Recipient) -> Sequence[str]:
         if self._to:
             return self._to
         if not to.person:
@@ -168,8 +170,8 @@ class EmailChannel:
 
 def _is_own_decision(message: Notification) -> bool:
     """Nobody has to be told what they did themselves."""
-    decided = message.topic.approval.decision if message.topic else None
-    return decided is not None and bool(message.to.person) and decided.by == message.to.person
+    decision_record = message.approval_view.approval.decision if message.approval_view else None
+    return decision_record is not None and bool(message.to.person) and decision_record.by == message.to.person
 
 
 def _message_name(message: Notification) -> str:
@@ -186,21 +188,21 @@ def _line(subject: str) -> str:
 # Talking to the mail server
 
 
-async def _send_mail(post: SmtpServer, mail: EmailMessage, to: Sequence[str]) -> None:
+async def _send_mail(server: SmtpServer, mail: EmailMessage, to: Sequence[str]) -> None:
     """Raises Later or Never, in words that hold nothing of what the server said."""
     client = aiosmtplib.SMTP(
-        hostname=post.host,
-        port=post.port,
-        username=post.user or None,
-        password=post.password or None,
-        use_tls=post.tls == "implicit",
-        start_tls=post.tls == "starttls",
-        tls_context=post.context,
-        local_hostname=post.sender.rpartition("@")[2],
+        hostname=server.host,
+        port=server.port,
+        username=server.user or None,
+        password=server.password or None,
+        use_tls=server.tls == "implicit",
+        start_tls=server.tls == "starttls",
+        tls_context=server.context,
+        local_hostname=server.sender.rpartition("@")[2],
         timeout=SMTP_TIMEOUT,
     )
     try:
-        await _transmit(client, post.sender, mail.as_bytes(), to)
+        await _transmit(client, server.sender, mail.as_bytes(), to)
     except aiosmtplib.SMTPException as error:
         raise _to_delivery_error(error) from None
     except ssl.SSLError:
@@ -273,19 +275,19 @@ def _refusal_error(code: int, what: str) -> DeliveryDelayed | DeliveryRejected:
 # Settings
 
 
-def _read_smtp_server(given: Mapping[str, object], sender: str) -> SmtpServer:
-    host, tls = text_setting(given, "host"), text_setting(given, "tls", "starttls")
+def _read_smtp_server(settings: Mapping[str, object], sender: str) -> SmtpServer:
+    host, tls = text_setting(settings, "host"), text_setting(settings, "tls", "starttls")
     if tls not in PORTS:
         raise Misconfigured(f"tls is one of {', '.join(PORTS)}")
     if tls == "none" and host not in LOCAL_HOSTS:
         raise Misconfigured("tls is none only for a mail server on this machine; else everybody on the way reads along")
-    port = given.get("port", PORTS[tls])
+    port = settings.get("port", PORTS[tls])
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
         raise Misconfigured("port is a number from 1 to 65535")
-    user, password = text_setting(given, "user", ""), text_setting(given, "password", "")
+    user, password = text_setting(settings, "user", ""), text_setting(settings, "password", "")
     if bool(user) != bool(password):
         raise Misconfigured("user and password go together; without both, nobody signs in at the mail server")
-    context = None if tls == "none" else _tls_context(text_setting(given, "ca_file", ""))
+    context = None if tls == "none" else _tls_context(text_setting(settings, "ca_file", ""))
     return SmtpServer(host=host, port=port, tls=tls, context=context, user=user, password=password, sender=sender)
 
 
@@ -296,8 +298,8 @@ def _tls_context(ca_file: str) -> ssl.SSLContext:
         raise Misconfigured("ca_file cannot be read as certificates in PEM") from None
 
 
-def _read_recipients(given: Mapping[str, object]) -> list[str]:
-    value = given.get("to", ())
+def _read_recipients(settings: Mapping[str, object]) -> list[str]:
+    value = settings.get("to", ())
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed) or len(listed) > MAX_TO:
         raise Misconfigured(f"to is an address, or a list of at most {MAX_TO}")
@@ -341,15 +343,15 @@ class MailContent:
 
 def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool = False) -> MailContent:
     """`has_codes`: people can sign in with a code that is mailed to them."""
-    topic = message.topic
-    if topic is None:
+    approval_view = message.approval_view
+    if approval_view is None:
         return _mail_without_approval(message)
-    if topic.is_open:
+    if approval_view.is_open:
         return replace(
-            _open_approval_mail(message, topic, is_personal=is_personal),
+            _open_approval_mail(message, approval_view, is_personal=is_personal),
             foot=_about_the_link(is_personal=is_personal, has_codes=has_codes),
         )
-    return _ended_approval_mail(message, topic)
+    return _ended_approval_mail(message, approval_view)
 
 
 def code_mail(code: str, person: str) -> MailContent:
@@ -363,8 +365,8 @@ def code_mail(code: str, person: str) -> MailContent:
     )
 
 
-def to_plain_text(given: MailContent) -> str:
-    return "\n".join(_lines(given))
+def to_plain_text(content: MailContent) -> str:
+    return "\n".join(_lines(content))
 
 
 def defuse_links(text: str) -> str:
@@ -380,30 +382,32 @@ def _mail_without_approval(message: Notification) -> MailContent:
     return MailContent(title, "If you can read this, the channel works. There is nothing to decide.")
 
 
-def _open_approval_mail(message: Notification, topic: ApprovalView, *, is_personal: bool) -> MailContent:
+def _open_approval_mail(message: Notification, approval_view: ApprovalView, *, is_personal: bool) -> MailContent:
     return MailContent(
         message_text.title(message),
-        message_text.shorten(topic.card.sentence, MAX_SENTENCE),
-        why=f"{_why(message, is_personal=is_personal)} {message_text.approvers_sentence(topic.approval)}",
-        facts=tuple(_facts(topic)),
+        message_text.shorten(approval_view.card.sentence, MAX_SENTENCE),
+        why=f"{_why(message, is_personal=is_personal)} {message_text.approvers_sentence(approval_view.approval)}",
+        facts=tuple(_facts(approval_view)),
         warnings=tuple(
-            message_text.shorten(each, MAX_SENTENCE) for each in message_text.warnings(topic)[:MAX_WARNINGS]
+            message_text.shorten(each, MAX_SENTENCE) for each in message_text.warnings(approval_view)[:MAX_WARNINGS]
         ),
-        arguments=tuple((message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(topic)),
-        claims=tuple(message_text.claims(topic)),
+        arguments=tuple(
+            (message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(approval_view)
+        ),
+        claims=tuple(message_text.claims(approval_view)),
         action="Look at it and decide",
         link=message.link,
     )
 
 
-def _ended_approval_mail(message: Notification, topic: ApprovalView) -> MailContent:
+def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> MailContent:
     """Nothing is left to decide, so the link is that of the page, and of nobody in particular."""
-    said = message_text.status_sentence(topic)
+    said = message_text.status_sentence(approval_view)
     return MailContent(
         message_text.title(message),
-        f"{said} {topic.result}".strip(),
+        f"{said} {approval_view.result}".strip(),
         why="There is nothing left to decide.",
-        facts=(("Call", message_text.shorten(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
+        facts=(("Call", message_text.shorten(approval_view.card.sentence, MAX_SENTENCE)), *_facts(approval_view)),
         action="Look at it",
         link=message.link.partition("?")[0],
     )
@@ -423,15 +427,15 @@ def _why(message: Notification, *, is_personal: bool) -> str:
             return "You get this because you may decide it."
 
 
-def _facts(topic: ApprovalView) -> Iterator[tuple[str, str]]:
-    yield "Risk", topic.card.risk
-    yield "Tool", message_text.shorten(topic.card.tool, MAX_NAME)
+def _facts(approval_view: ApprovalView) -> Iterator[tuple[str, str]]:
+    yield "Risk", approval_view.card.risk
+    yield "Tool", message_text.shorten(approval_view.card.tool, MAX_NAME)
     known = {"agent": "Agent", "requester": "For"}
-    for label, text in topic.card.facts:
+    for label, text in approval_view.card.facts:
         if label in known and text:
             yield known[label], message_text.shorten(text, MAX_NAME)
-    if topic.is_open:
-        yield "Until", message_text.utc_time(topic.approval.expires_at)
+    if approval_view.is_open:
+        yield "Until", message_text.utc_time(approval_view.approval.expires_at)
 
 
 def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
@@ -444,32 +448,32 @@ def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
     )
 
 
-def _lines(given: MailContent) -> Iterator[str]:
-    yield defuse_links(given.lead)
-    if given.code:
-        yield from ("", f"    {given.code}")
-    if given.why:
-        yield from ("", given.why)
-    yield from _details(given)
-    if given.link:
-        yield from ("", f"{given.action}:", given.link)
-    if given.foot:
-        yield from ("", "-" * WIDTH, given.foot)
+def _lines(content: MailContent) -> Iterator[str]:
+    yield defuse_links(content.lead)
+    if content.code:
+        yield from ("", f"    {content.code}")
+    if content.why:
+        yield from ("", content.why)
+    yield from _details(content)
+    if content.link:
+        yield from ("", f"{content.action}:", content.link)
+    if content.foot:
+        yield from ("", "-" * WIDTH, content.foot)
 
 
-def _details(given: MailContent) -> Iterator[str]:
-    if given.warnings:
-        yield from ("", "Look twice:", *(f"  ! {defuse_links(each)}" for each in given.warnings))
-    if given.facts:
-        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.facts))
-    if given.arguments:
+def _details(content: MailContent) -> Iterator[str]:
+    if content.warnings:
+        yield from ("", "Look twice:", *(f"  ! {defuse_links(each)}" for each in content.warnings))
+    if content.facts:
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in content.facts))
+    if content.arguments:
         yield from (
             "",
             "Arguments:",
-            *(f"  {defuse_links(name)}: {defuse_links(value)}" for name, value in given.arguments),
+            *(f"  {defuse_links(name)}: {defuse_links(value)}" for name, value in content.arguments),
         )
-    if given.claims:
-        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in given.claims))
+    if content.claims:
+        yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in content.claims))
 
 
 FONT = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
@@ -484,46 +488,46 @@ STYLE = (
 _JOINTS = re.compile(r"(?<=\S)([.:@/]+)(?=\S)")
 
 
-def to_html(given: MailContent) -> str:
+def to_html(content: MailContent) -> str:
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark">{STYLE}<title>{escape(given.subject)}</title></head>'
+        f'<meta name="color-scheme" content="light dark">{STYLE}<title>{escape(content.subject)}</title></head>'
         f'<body class="page" style="margin:0;padding:24px;background:#ffffff;color:#1b1b1b;{FONT};'
-        f'font-size:15px;line-height:1.5"><div style="max-width:600px">{"".join(_parts(given))}</div></body></html>\n'
+        f'font-size:15px;line-height:1.5"><div style="max-width:600px">{"".join(_parts(content))}</div></body></html>\n'
     )
 
 
-def _parts(given: MailContent) -> Iterator[str]:
-    yield f'<p style="margin:0 0 12px;font-size:17px;font-weight:600;word-break:break-word">{_text(given.lead)}</p>'
-    if given.code:
-        yield f'<p style="margin:0 0 12px;font-size:26px;letter-spacing:2px;{VALUE}">{_text(given.code)}</p>'
-    if given.why:
-        yield f'<p style="margin:0 0 12px">{_text(given.why)}</p>'
-    if given.warnings:
-        listed = "".join(f"<li>{_text(each)}</li>" for each in given.warnings)
+def _parts(content: MailContent) -> Iterator[str]:
+    yield f'<p style="margin:0 0 12px;font-size:17px;font-weight:600;word-break:break-word">{_text(content.lead)}</p>'
+    if content.code:
+        yield f'<p style="margin:0 0 12px;font-size:26px;letter-spacing:2px;{VALUE}">{_text(content.code)}</p>'
+    if content.why:
+        yield f'<p style="margin:0 0 12px">{_text(content.why)}</p>'
+    if content.warnings:
+        listed = "".join(f"<li>{_text(each)}</li>" for each in content.warnings)
         yield (
             '<div class="warn" style="margin:0 0 12px;padding:8px 12px;background:#fff3d6;color:#5c3b00;'
             f'word-break:break-word"><strong>Look twice:</strong><ul style="margin:4px 0 0;padding-left:20px">'
             f"{listed}</ul></div>"
         )
-    yield from _tables(given)
-    if given.link:
+    yield from _tables(content)
+    if content.link:
         yield (
-            f'<p style="margin:20px 0"><a href="{escape(given.link)}" style="{BUTTON}">{_text(given.action)}</a></p>'
+            f'<p style="margin:20px 0"><a href="{escape(content.link)}" style="{BUTTON}">{_text(content.action)}</a></p>'
         )
-    if given.foot:
-        yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(given.foot)}</p>'
+    if content.foot:
+        yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(content.foot)}</p>'
 
 
-def _tables(given: MailContent) -> Iterator[str]:
-    if given.facts:
-        yield _table(given.facts)
-    if given.arguments:
+def _tables(content: MailContent) -> Iterator[str]:
+    if content.facts:
+        yield _table(content.facts)
+    if content.arguments:
         yield '<p style="margin:0 0 4px;font-weight:600">Arguments:</p>'
-        yield _table(given.arguments)
-    if given.claims:
-        yield _table(given.claims)
+        yield _table(content.arguments)
+    if content.claims:
+        yield _table(content.claims)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

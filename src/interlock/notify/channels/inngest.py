@@ -17,7 +17,7 @@ from interlock.notify.http import HttpPoster
 
 SETTINGS = ("event_key", "url", "allow_private")
 ENGINE = "inngest"
-MEANS = ChannelCapabilities(priorities=frozenset(), wakes=ENGINE)
+MEANS = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
 URL = "https://inn.gs"
 RESOLVED, TEST = "hitl.approval.resolved", "interlock.test"
 APPROVED_STATUSES = frozenset(
@@ -25,12 +25,12 @@ APPROVED_STATUSES = frozenset(
 )  # an approval that was given, or used
 
 
-def connect(kit: ChannelContext) -> InngestChannel:
-    key, url = text_setting(kit.settings, "event_key"), text_setting(kit.settings, "url", URL)
+def connect(context: ChannelContext) -> InngestChannel:
+    key, url = text_setting(context.settings, "event_key"), text_setting(context.settings, "url", URL)
     parts = urlsplit(url)
     if parts.query or parts.fragment or parts.path not in ("", "/"):
         raise Misconfigured("url is the address alone, such as https://inn.gs: the rest is added")
-    return InngestChannel(HttpPoster(kit, "Inngest", f"{url.rstrip('/')}/e/{quote(key, safe='')}"))
+    return InngestChannel(HttpPoster(context, "Inngest", f"{url.rstrip('/')}/e/{quote(key, safe='')}"))
 
 
 class InngestChannel:
@@ -39,9 +39,9 @@ class InngestChannel:
 
     async def send(self, message: Notification) -> str:
         """There is nothing to tell but that a call was decided."""
-        match message.purpose, message.topic:
-            case "woken", ApprovalView() as topic:
-                await self._post(message, RESOLVED, _resolved_event(message, topic))
+        match message.purpose, message.approval_view:
+            case "woken", ApprovalView() as approval_view:
+                await self._post(message, RESOLVED, _resolved_event(message, approval_view))
             case "test", _:
                 await self._post(message, TEST, {"workspace": message.workspace})
             case _:
@@ -60,14 +60,14 @@ class InngestChannel:
         await self._poster.post(json.dumps([event]).encode(), {"content-type": "application/json"})
 
 
-def _resolved_event(message: Notification, topic: ApprovalView) -> dict[str, object]:
+def _resolved_event(message: Notification, approval_view: ApprovalView) -> dict[str, object]:
     """No arguments, no reasons: events are kept and shown by others."""
-    approval = topic.approval
+    approval = approval_view.approval
     return {
         "eventId": approval.id,
-        "approved": topic.status in APPROVED_STATUSES,
+        "approved": approval_view.status in APPROVED_STATUSES,
         "userId": approval.decision.by if approval.decision else "",
-        "status": topic.status,
+        "status": approval_view.status,
         "workspace": message.workspace,
         "runId": approval.subject.run_id.removeprefix(f"{ENGINE}:"),
     }

@@ -17,7 +17,7 @@ from interlock.notify.channel import ChannelContext, text_setting
 from interlock.notify.http import HttpPoster
 
 SETTINGS = ("routing_key", "url", "allow_private")
-MEANS = ChannelCapabilities(most=60)
+MEANS = ChannelCapabilities(rate_per_minute=60)
 URL = "https://events.pagerduty.com/v2/enqueue"
 ROUTING_KEY_LENGTH = 32  # characters of a routing key
 SEVERITIES = {"high": "critical", "medium": "warning", "low": "info"}
@@ -25,12 +25,14 @@ MAX_SUMMARY, MAX_KEY, MAX_NAME, MOST_WARNINGS = 1024, 255, 200, 20
 SELF_RESOLVING = ("test", "expired", "group")
 
 
-def connect(kit: ChannelContext) -> PagerDutyChannel:
-    key = text_setting(kit.settings, "routing_key")
+def connect(context: ChannelContext) -> PagerDutyChannel:
+    key = text_setting(context.settings, "routing_key")
     if len(key) != ROUTING_KEY_LENGTH:
         raise Misconfigured(f"routing_key has {ROUTING_KEY_LENGTH} characters; it is on the page of the integration")
     return PagerDutyChannel(
-        key, urlsplit(kit.public_url).netloc, HttpPoster(kit, "PagerDuty", text_setting(kit.settings, "url", URL))
+        key,
+        urlsplit(context.public_url).netloc,
+        HttpPoster(context, "PagerDuty", text_setting(context.settings, "url", URL)),
     )
 
 
@@ -52,8 +54,8 @@ class PagerDutyChannel:
 
     async def update(self, message: Notification, ref: str) -> str:
         """While it waits it is the same incident. Nobody knows whether it ran: that somebody has to look at too."""
-        topic = message.topic
-        if topic is None or topic.status in ("pending", "unknown"):
+        approval_view = message.approval_view
+        if approval_view is None or approval_view.status in ("pending", "unknown"):
             await self._trigger(message, ref)
         else:
             await self._post({"event_action": "resolve"}, ref)
@@ -71,12 +73,12 @@ class PagerDutyChannel:
 
     def _incident(self, message: Notification) -> str:
         """The same for every message about a call, so that there is one incident, whoever was told of it and why."""
-        about = message.topic.approval.id if message.topic else message.id
+        about = message.approval_view.approval.id if message.approval_view else message.id
         return message_text.shorten(f"interlock/{message.workspace}/{about}", MAX_KEY)
 
     def _event(self, message: Notification) -> dict[str, object]:
-        topic = message.topic
-        priority = topic.approval.subject.priority if topic else "low"
+        approval_view = message.approval_view
+        priority = approval_view.approval.subject.priority if approval_view else "low"
         payload: dict[str, object] = {
             "summary": message_text.title(message, MAX_SUMMARY),
             "source": self._source or "interlock",
@@ -84,19 +86,22 @@ class PagerDutyChannel:
             "class": "approval",
         }
         event: dict[str, object] = {"payload": payload, "client": "Interlock", "client_url": message.link}
-        if topic is not None:
-            payload |= {"component": message_text.shorten(topic.card.tool, MAX_NAME), "custom_details": _details(topic)}
+        if approval_view is not None:
+            payload |= {
+                "component": message_text.shorten(approval_view.card.tool, MAX_NAME),
+                "custom_details": _details(approval_view),
+            }
             event["links"] = [{"href": message.link, "text": "Look at it and decide"}]
         return event
 
 
-def _details(topic: ApprovalView) -> dict[str, object]:
-    arguments = [f"{name}: {value}" for name, value in message_text.arguments(topic)]
+def _details(approval_view: ApprovalView) -> dict[str, object]:
+    arguments = [f"{name}: {value}" for name, value in message_text.arguments(approval_view)]
     details: dict[str, object] = {
-        "call": message_text.status_sentence(topic),
-        "risk": topic.card.risk,
+        "call": message_text.status_sentence(approval_view),
+        "risk": approval_view.card.risk,
         "arguments": arguments,
     }
-    details |= dict(message_text.claims(topic))
-    warned = message_text.warnings(topic)[:MOST_WARNINGS]
+    details |= dict(message_text.claims(approval_view))
+    warned = message_text.warnings(approval_view)[:MOST_WARNINGS]
     return {**details, "warnings": warned} if warned else details

@@ -17,16 +17,16 @@ from interlock.notify.http import HttpPoster
 SETTINGS = ("url", "key", "allow_private")
 # Somebody waits for it: soon, then ever more patiently, for about a day.
 RETRY_DELAYS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
-MEANS = ChannelCapabilities(priorities=frozenset(), waits=RETRY_DELAYS, wakes="restate")
+MEANS = ChannelCapabilities(priorities=frozenset(), retry_delays=RETRY_DELAYS, engine="restate")
 ALREADY_RESOLVED_STATUSES = frozenset({404, 409})  # nobody waits there any more
 HEALTHY_STATUSES = frozenset({405})  # what an ingress says to a POST of its health
 # A call id is the agent's own word: nothing but an awakeable may become part of an address.
 _AWAKEABLE = re.compile(r"(sign|prom)_1[A-Za-z0-9_-]{1,140}")
 
 
-def connect(kit: ChannelContext) -> RestateChannel:
-    url = text_setting(kit.settings, "url").rstrip("/")
-    return RestateChannel(HttpPoster(kit, "Restate", url), url, text_setting(kit.settings, "key", ""))
+def connect(context: ChannelContext) -> RestateChannel:
+    url = text_setting(context.settings, "url").rstrip("/")
+    return RestateChannel(HttpPoster(context, "Restate", url), url, text_setting(context.settings, "key", ""))
 
 
 class RestateChannel:
@@ -37,13 +37,16 @@ class RestateChannel:
 
     async def send(self, message: Notification) -> str:
         """The second time, and for one that has ended, Restate takes it and does nothing."""
-        topic = message.topic
+        approval_view = message.approval_view
         if message.purpose == "test":
             await self._poster.post(b"", self._headers, f"{self._url}/restate/health", HEALTHY_STATUSES)
-        elif topic is not None and message.purpose == "woken":
-            body = json.dumps({"approval_id": topic.approval.id}).encode()
+        elif approval_view is not None and message.purpose == "woken":
+            body = json.dumps({"approval_id": approval_view.approval.id}).encode()
             await self._poster.post(
-                body, self._headers, self._place(topic.approval.subject.call_id), ALREADY_RESOLVED_STATUSES
+                body,
+                self._headers,
+                self._resolve_url(approval_view.approval.subject.call_id),
+                ALREADY_RESOLVED_STATUSES,
             )
         return message.id
 
@@ -53,7 +56,7 @@ class RestateChannel:
     async def close(self) -> None:
         await self._poster.close()
 
-    def _place(self, call_id: str) -> str:
+    def _resolve_url(self, call_id: str) -> str:
         if not _AWAKEABLE.fullmatch(call_id):
             raise DeliveryRejected("The call has no awakeable: only calls of gated handlers can be woken.")
         return f"{self._url}/restate/awakeables/{call_id}/resolve"

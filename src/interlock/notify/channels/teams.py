@@ -20,7 +20,7 @@ from interlock.notify.http import HttpPoster
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("url", "follow_up", "allow_private")
-MEANS = ChannelCapabilities(most=20)
+MEANS = ChannelCapabilities(rate_per_minute=20)
 VERSION = "1.5"
 CARD = "application/vnd.microsoft.card.adaptive"
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
@@ -31,9 +31,10 @@ _FUNCTION = re.compile(r"(?<=\{)(?=\{)")  # {{DATE(…)}} would be worked out in
 Element = dict[str, object]
 
 
-def connect(kit: ChannelContext) -> TeamsChannel:
+def connect(context: ChannelContext) -> TeamsChannel:
     return TeamsChannel(
-        HttpPoster(kit, "Teams", text_setting(kit.settings, "url")), follow_up=follow_up_setting(kit.settings)
+        HttpPoster(context, "Teams", text_setting(context.settings, "url")),
+        follow_up=follow_up_setting(context.settings),
     )
 
 
@@ -49,8 +50,8 @@ class TeamsChannel:
         return sent_state(message)
 
     async def update(self, message: Notification, ref: str) -> str:
-        wanted = self._follow_up or message.purpose == "remind"
-        return await self.send(message) if wanted and needs_new_message(message, ref) else ref
+        should_send = self._follow_up or message.purpose == "remind"
+        return await self.send(message) if should_send and needs_new_message(message, ref) else ref
 
     async def close(self) -> None:
         await self._poster.close()
@@ -67,7 +68,7 @@ def _envelope(message: Notification, most: int) -> Element:
         "$schema": SCHEMA,
         "type": "AdaptiveCard",
         "version": VERSION,
-        "body": [_title(message), *(_about(message.topic, most) if message.topic else ())],
+        "body": [_title(message), *(_about(message.approval_view, most) if message.approval_view else ())],
         "actions": [{"type": "Action.OpenUrl", "title": _button(message), "url": message.link}],
     }
     return {"type": "message", "attachments": [{"contentType": CARD, "contentUrl": None, "content": card}]}
@@ -78,22 +79,26 @@ def _title(message: Notification) -> Element:
     return {**line, "id": message.id}
 
 
-def _about(topic: ApprovalView, most: int) -> list[Element]:
+def _about(approval_view: ApprovalView, most: int) -> list[Element]:
     """When it has ended, what became of it is enough."""
-    standing = _line((message_text.shorten(message_text.status_sentence(topic), 600), {}))
-    if not topic.is_open:
-        result = [_line((message_text.shorten(topic.result, 300), {"isSubtle": True}))] if topic.result else []
+    standing = _line((message_text.shorten(message_text.status_sentence(approval_view), 600), {}))
+    if not approval_view.is_open:
+        result = (
+            [_line((message_text.shorten(approval_view.result, 300), {"isSubtle": True}))]
+            if approval_view.result
+            else []
+        )
         return [standing, *result]
-    facts = [*topic.card.facts, ("risk", topic.card.risk)]
+    facts = [*approval_view.card.facts, ("risk", approval_view.card.risk)]
     return [
         standing,
         *(
             _line((message_text.shorten(warning, 300), {"color": "Attention"}))
-            for warning in message_text.warnings(topic)[:most]
+            for warning in message_text.warnings(approval_view)[:most]
         ),
         *(_pair(name, message_text.shorten(value, 100), {"isSubtle": True}) for name, value in facts),
-        *(_pair(name, value, {"fontType": "Monospace"}) for name, value in message_text.arguments(topic, most)),
-        *(_pair(name, value, {"isSubtle": True}) for name, value in message_text.claims(topic)),
+        *(_pair(name, value, {"fontType": "Monospace"}) for name, value in message_text.arguments(approval_view, most)),
+        *(_pair(name, value, {"isSubtle": True}) for name, value in message_text.claims(approval_view)),
     ]
 
 
@@ -111,5 +116,5 @@ def _runs(piece: str, look: Element) -> Iterable[Element]:
 
 
 def _button(message: Notification) -> str:
-    is_open = message.topic is None or message.topic.is_open
+    is_open = message.approval_view is None or message.approval_view.is_open
     return "Look at it and decide" if is_open else "Look at it"

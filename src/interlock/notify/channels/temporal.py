@@ -42,7 +42,7 @@ SETTINGS = (
     "private_key",
 )
 ENGINE = "temporal"
-MEANS = ChannelCapabilities(priorities=frozenset(), wakes=ENGINE)
+MEANS = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
 SIGNAL = "interlock_woken"
 IDENTITY = "interlock"
 RPC_TIMEOUT = timedelta(seconds=10)
@@ -70,8 +70,8 @@ class TemporalTarget(NamedTuple):
     tls: bool | TLSConfig
 
 
-def connect(kit: ChannelContext) -> TemporalChannel:
-    settings = kit.settings
+def connect(context: ChannelContext) -> TemporalChannel:
+    settings = context.settings
     target, namespace = text_setting(settings, "target"), text_setting(settings, "namespace", "default")
     workflow, queue = text_setting(settings, "workflow", ""), text_setting(settings, "task_queue", "")
     host, _, port = target.rpartition(":")
@@ -84,17 +84,17 @@ def connect(kit: ChannelContext) -> TemporalChannel:
 
 
 class TemporalChannel:
-    def __init__(self, place: TemporalTarget) -> None:
-        self._place = place
+    def __init__(self, target: TemporalTarget) -> None:
+        self._target = target
         self._client: Client | None = None
 
     async def send(self, message: Notification) -> str:
         """There is nothing to tell but that a call was decided; a test asks for the namespace."""
-        match message.purpose, message.topic:
-            case "woken", ApprovalView() as topic:
-                await self._wake(message, topic)
+        match message.purpose, message.approval_view:
+            case "woken", ApprovalView() as approval_view:
+                await self._wake(message, approval_view)
             case "test", _:
-                await self._said("test", DescribeNamespaceRequest(namespace=self._place.namespace))
+                await self._call("test", DescribeNamespaceRequest(namespace=self._target.namespace))
             case _:
                 pass
         return ""
@@ -105,15 +105,15 @@ class TemporalChannel:
     async def close(self) -> None:
         self._client = None
 
-    async def _wake(self, message: Notification, topic: ApprovalView) -> None:
+    async def _wake(self, message: Notification, approval_view: ApprovalView) -> None:
         """The same request id for every try: Temporal drops a signal that it has."""
-        workflow_id = topic.approval.subject.run_id.removeprefix(f"{ENGINE}:")
-        words = await DataConverter.default.encode([{"approval_id": topic.approval.id}])
-        if not self._place.workflow:
-            await self._said(
+        workflow_id = approval_view.approval.subject.run_id.removeprefix(f"{ENGINE}:")
+        words = await DataConverter.default.encode([{"approval_id": approval_view.approval.id}])
+        if not self._target.workflow:
+            await self._call(
                 "wake",
                 SignalWorkflowExecutionRequest(
-                    namespace=self._place.namespace,
+                    namespace=self._target.namespace,
                     workflow_execution=WorkflowExecution(workflow_id=workflow_id),
                     signal_name=SIGNAL,
                     input=Payloads(payloads=words),
@@ -122,13 +122,13 @@ class TemporalChannel:
                 ),
             )
             return
-        await self._said(
+        await self._call(
             "wake",
             SignalWithStartWorkflowExecutionRequest(
-                namespace=self._place.namespace,
+                namespace=self._target.namespace,
                 workflow_id=workflow_id,
-                workflow_type=WorkflowType(name=self._place.workflow),
-                task_queue=TaskQueue(name=self._place.task_queue),
+                workflow_type=WorkflowType(name=self._target.workflow),
+                task_queue=TaskQueue(name=self._target.task_queue),
                 signal_name=SIGNAL,
                 signal_input=Payloads(payloads=words),
                 identity=IDENTITY,
@@ -138,9 +138,9 @@ class TemporalChannel:
             ),
         )
 
-    async def _said(
+    async def _call(
         self,
-        why: Literal["wake", "test"],
+        purpose: Literal["wake", "test"],
         request: SignalWorkflowExecutionRequest | SignalWithStartWorkflowExecutionRequest | DescribeNamespaceRequest,
     ) -> None:
         try:
@@ -153,7 +153,7 @@ class TemporalChannel:
                 case DescribeNamespaceRequest():
                     await service.describe_namespace(request, timeout=RPC_TIMEOUT)
         except RPCError as error:
-            if why == "wake" and error.status in ENDED_CODES and not _lacks_namespace(error):
+            if purpose == "wake" and error.status in ENDED_CODES and not _lacks_namespace(error):
                 return  # it has ended, or was never there: nobody is left to wake
             raise _to_delivery_error(error) from None
         except RuntimeError:  # what the connection itself raises
@@ -162,10 +162,10 @@ class TemporalChannel:
     async def _connected(self) -> Client:
         if self._client is None:
             self._client = await Client.connect(
-                self._place.target,
-                namespace=self._place.namespace,
-                api_key=self._place.key or None,
-                tls=self._place.tls,
+                self._target.target,
+                namespace=self._target.namespace,
+                api_key=self._target.key or None,
+                tls=self._target.tls,
                 identity=IDENTITY,
                 lazy=True,
             )
@@ -190,15 +190,15 @@ def _lacks_namespace(error: RPCError) -> bool:
 def _tls(settings: Mapping[str, object], key: str) -> bool | TLSConfig:
     """On where there is a key or a file for it; a key never goes out in the clear."""
     ca, certificate, private_key = (_pem(settings, name) for name in ("ca", "certificate", "private_key"))
-    wanted = settings.get("tls", bool(key or ca or certificate))
-    if not isinstance(wanted, bool):
+    is_enabled = settings.get("tls", bool(key or ca or certificate))
+    if not isinstance(is_enabled, bool):
         raise Misconfigured("tls is true or false")
-    if not wanted and (key or ca or certificate):
+    if not is_enabled and (key or ca or certificate):
         raise Misconfigured("api_key, ca and certificate need tls: true")
     if (certificate is None) != (private_key is None):
         raise Misconfigured("certificate and private_key go together")
     own = TLSConfig(server_root_ca_cert=ca, client_cert=certificate, client_private_key=private_key)
-    return own if ca or certificate else wanted
+    return own if ca or certificate else is_enabled
 
 
 def _pem(settings: Mapping[str, object], name: str) -> bytes | None:

@@ -41,7 +41,7 @@ from interlock.runtime.durations import rfc3339
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
 # The standard's, and many more within the first hours: a call does not wait for days.
 RETRY_DELAYS = (5, 10, 30, 60, *[300] * 24, *[1_800] * 12, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-MEANS = ChannelCapabilities(most=600, waits=RETRY_DELAYS)
+MEANS = ChannelCapabilities(rate_per_minute=600, retry_delays=RETRY_DELAYS)
 TYPES = {"ask": "pending", "escalate": "escalated", "remind": "reminded"}
 FIELDS = frozenset({"approval_id", "workspace", "decision"})
 MOST_SECRETS = 5
@@ -51,12 +51,14 @@ MAX_FULL = 200_000  # characters of all of them
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def connect(kit: ChannelContext) -> WebhookChannel:
-    url, settings = text_setting(kit.settings, "url"), kit.settings
+def connect(context: ChannelContext) -> WebhookChannel:
+    url, settings = text_setting(context.settings, "url"), context.settings
     if not isinstance(settings.get("full", False), bool):
         raise Misconfigured("full is true or false")
     signer = WebhookSigner(_secrets(settings))
-    return WebhookChannel(HttpPoster(kit, "The webhook", url), signer, text_setting(settings, "acts_as", ""), settings)
+    return WebhookChannel(
+        HttpPoster(context, "The webhook", url), signer, text_setting(settings, "acts_as", ""), settings
+    )
 
 
 class WebhookChannel:
@@ -77,29 +79,29 @@ class WebhookChannel:
         """A program is told everything, each time as a new event."""
         return await self.send(message)
 
-    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
+    async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         try:
-            return await self._answer(callback, reception)
+            return await self._answer(request, inbound)
         except Error as error:
             return error_response(error)
 
     async def close(self) -> None:
         await self._poster.close()
 
-    async def _answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
+    async def _answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         if not self._acts_as:
             raise NotFound("Nothing is taken at this address.")
-        message_id = self._signer.proven(callback.headers, callback.body, reception.now())
-        said = _read_body(callback.body)
-        workspace, approval_id = _text(said, "workspace", reception.workspace), _text(said, "approval_id")
-        reviewer = await reception.member(workspace, self._acts_as)
+        message_id = self._signer.verify(request.headers, request.body, inbound.now())
+        body = _read_body(request.body)
+        workspace, approval_id = _text(body, "workspace", inbound.workspace), _text(body, "approval_id")
+        reviewer = await inbound.member(workspace, self._acts_as)
         if reviewer is None:
             raise Forbidden("The account that this channel acts as is not a member of the workspace.")
-        return await reception.once(
+        return await inbound.run_once(
             workspace,
             message_id,
-            lambda: _decide(reception, (workspace, approval_id), said.get("decision"), reviewer),
-            sha256(callback.body).hexdigest(),
+            lambda: _decide(inbound, (workspace, approval_id), body.get("decision"), reviewer),
+            sha256(request.body).hexdigest(),
         )
 
     def _body(self, message: Notification) -> dict[str, object]:
@@ -108,38 +110,38 @@ class WebhookChannel:
 
     def _data(self, message: Notification) -> dict[str, object]:
         data: dict[str, object] = {"workspace": message.workspace, "link": message.link}
-        match message.topic:
+        match message.approval_view:
             case None if message.purpose == "group":
                 return {**data, "count": message.count}
             case None:
                 return {**data, "sentence": message_text.title(message)}
-            case topic:
-                more = _card_details(topic.card) if self._full else {}
-                return {**data, **_approval_summary(topic), **more}
+            case approval_view:
+                more = _card_details(approval_view.card) if self._full else {}
+                return {**data, **_approval_summary(approval_view), **more}
 
 
 async def _decide(
-    reception: InboundPort, place: tuple[str, str], decision: object, reviewer: Reviewer
+    inbound: InboundPort, approval_key: tuple[str, str], decision: object, reviewer: Reviewer
 ) -> InboundResponse:
     """What cannot be taken is answered once as well; what failed on our side may be sent again."""
-    workspace, approval_id = place
+    workspace, approval_id = approval_key
     try:
-        topic = await reception.decide(workspace, approval_id, read_decision_with_digest(decision), reviewer)
+        approval_view = await inbound.decide(workspace, approval_id, read_decision_with_digest(decision), reviewer)
     except Error as error:
         if error.status >= 500:
             raise
         return error_response(error)
-    return json_response(approval_status_json(topic))
+    return json_response(approval_status_json(approval_view))
 
 
-def _approval_summary(topic: ApprovalView) -> dict[str, object]:
-    approval, subject = topic.approval, topic.approval.subject
+def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:
+    approval, subject = approval_view.approval, approval_view.approval.subject
     return {
         "id": approval.id,
         "tool": visible(subject.tool),
-        "status": topic.status,
+        "status": approval_view.status,
         "args_sha256": approval.args_sha256,
-        "sentence": message_text.shorten(topic.card.sentence, MAX_VALUE),
+        "sentence": message_text.shorten(approval_view.card.sentence, MAX_VALUE),
         "priority": subject.priority,
         "agent": visible(subject.agent),
         "requester": visible(subject.requester),
@@ -187,14 +189,14 @@ def _secrets(settings: Mapping[str, object]) -> Sequence[str]:
 
 
 def _read_body(body: bytes) -> Mapping[str, object]:
-    said = parse_json(body)
-    if not isinstance(said, Mapping) or not set(said) <= FIELDS:
+    value = parse_json(body)
+    if not isinstance(value, Mapping) or not set(value) <= FIELDS:
         raise InvalidRequest("The body is an object with approval_id, decision and maybe workspace, and nothing else.")
-    return said
+    return value
 
 
-def _text(said: Mapping[str, object], name: str, default: str = "") -> str:
-    value = said.get(name, default)
+def _text(body: Mapping[str, object], name: str, default: str = "") -> str:
+    value = body.get(name, default)
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidRequest(f"{name} is missing or is not a name that there could be.")
     return value
@@ -218,25 +220,25 @@ def error_response(error: Error) -> InboundResponse:
     return json_response(body, error.status)
 
 
-def approval_status_json(topic: ApprovalView) -> dict[str, object]:
+def approval_status_json(approval_view: ApprovalView) -> dict[str, object]:
     """An approval in short: how it stands, and what was decided."""
     return {
-        "id": topic.approval.id,
-        "status": topic.status,
-        "args_sha256": topic.approval.args_sha256,
-        "decision": decision_json(topic.approval.decision),
+        "id": approval_view.approval.id,
+        "status": approval_view.status,
+        "args_sha256": approval_view.approval.args_sha256,
+        "decision": decision_json(approval_view.approval.decision),
     }
 
 
-def decision_json(decided: DecisionRecord | None) -> Mapping[str, object] | None:
-    if decided is None:
+def decision_json(decision_record: DecisionRecord | None) -> Mapping[str, object] | None:
+    if decision_record is None:
         return None
-    said = {"reason": visible(decided.reason), "comment": visible(decided.comment)}
+    said = {"reason": visible(decision_record.reason), "comment": visible(decision_record.comment)}
     return {
-        "kind": decided.kind,
-        "by": visible(decided.by),
-        "at": rfc3339(decided.at),
-        "via": visible(decided.via),
+        "kind": decision_record.kind,
+        "by": visible(decision_record.by),
+        "at": rfc3339(decision_record.at),
+        "via": visible(decision_record.via),
         **{name: text for name, text in said.items() if text},
     }
 
@@ -263,7 +265,7 @@ class WebhookSigner:
             "webhook-signature": " ".join(self._signatures(name, seconds, content)),
         }
 
-    def proven(self, headers: Mapping[str, str], body: bytes, now: int) -> str:
+    def verify(self, headers: Mapping[str, str], body: bytes, now: int) -> str:
         """The id of a request from the other side. Raises Unauthenticated, which does not say what was wrong."""
         refusal = Unauthenticated("The signature is missing, wrong, or older than five minutes.")
         name, seconds = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")

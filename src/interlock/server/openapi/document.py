@@ -55,35 +55,35 @@ Document = dict[str, Any]
 Operation = dict[str, Any]
 
 
-def build_openapi(rest: FastAPI, cookie: str) -> Document:
+def build_openapi(app: FastAPI, cookie: str) -> Document:
     """Made once: routes do not change while the server runs."""
-    made = get_openapi(
+    document = get_openapi(
         title="Interlock",
         version=__version__,
         openapi_version="3.1.0",
         summary="The safety interlock between AI agents and the real world.",
         description=API_DESCRIPTION,
-        routes=rest.routes,
+        routes=app.routes,
     )
-    for method, path, operation in operations(made):
+    for method, path, operation in operations(document):
         _complete_operation(method, path, operation)
-    used = dict.fromkeys(tag for _, _, operation in operations(made) for tag in operation["tags"])
+    used = dict.fromkeys(tag for _, _, operation in operations(document) for tag in operation["tags"])
     known = [name for name in TAGS if name in used]
     listed = [*known, *(name for name in used if name not in TAGS)]
-    made["tags"] = [{"name": name, "description": TAGS.get(name, "")} for name in listed]
+    document["tags"] = [{"name": name, "description": TAGS.get(name, "")} for name in listed]
     for unused in ("HTTPValidationError", "ValidationError"):
-        made["components"]["schemas"].pop(unused, None)
-    for model in made["components"]["schemas"].values():
+        document["components"]["schemas"].pop(unused, None)
+    for model in document["components"]["schemas"].values():
         _add_field_descriptions(model.get("properties", {}))
-    made["components"]["securitySchemes"] = {
+    document["components"]["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "interlock keys create --name NAME --role ROLE"},
         "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "Set by signing in."},
     }
-    return made
+    return document
 
 
-def operations(made: Document) -> Iterator[tuple[str, str, Operation]]:
-    for path, methods in made["paths"].items():
+def operations(document: Document) -> Iterator[tuple[str, str, Operation]]:
+    for path, methods in document["paths"].items():
         for method in METHODS:
             if method in methods:
                 yield method.upper(), path, methods[method]

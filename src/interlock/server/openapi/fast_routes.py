@@ -76,44 +76,44 @@ FAST_ROUTE_DOCS = {
         "Proposes a call. A known call gets its standing outcome, whatever the policy says now.",
         _model_response(models.OutcomeJson),
         ProposalBody,
-        fails=(409, 429),
+        error_statuses=(409, 429),
     ),
     "GET /api/calls/{approval_id}": RouteDocs(
         "What has become of a call. With `wait` the answer is held back while there is nothing new.",
         _model_response(models.OutcomeJson),
         query=WaitQuery,
-        fails=(404,),
+        error_statuses=(404,),
     ),
     "POST /api/calls/{approval_id}/start": RouteDocs(
         "Takes the right to run an approved call: one caller gets it. The same start sent again under the same "
         "Idempotency-Key is the same start: make it at random for each, and never out of the call.",
         _model_response(models.ExecutionJson),
         StartCallBody,
-        fails=(404, 409, 410),
+        error_statuses=(404, 409, 410),
     ),
     "POST /api/calls/{approval_id}/renew": RouteDocs(
         "Keeps the lease. One that runs out leaves a call of which nobody knows how it ended.",
         _model_response(models.CallLease),
         RenewCallBody,
-        fails=(404, 409),
+        error_statuses=(404, 409),
     ),
     "POST /api/calls/{approval_id}/finish": RouteDocs(
         "Says how the call ended. Under an old fence it is refused, and kept as evidence.",
         _model_response(models.CallStatusJson),
         FinishCallBody,
-        fails=(404, 409),
+        error_statuses=(404, 409),
     ),
     "POST /api/calls/{approval_id}/cancel": RouteDocs(
         "Withdraws a call that has not started.",
         _model_response(models.CallStatusJson),
         CancelCallBody,
-        fails=(404, 409, 410),
+        error_statuses=(404, 409, 410),
     ),
     "POST /api/calls/{approval_id}/abandon": RouteDocs(
         "Says that the program was interrupted inside the tool: nobody knows how far it came.",
         _model_response(models.CallStatusJson),
         AbandonCallBody,
-        fails=(404, 409),
+        error_statuses=(404, 409),
     ),
     "GET /api/runs": RouteDocs(
         "The open runs that programs with this key hold or held, the newest first.",
@@ -124,22 +124,22 @@ FAST_ROUTE_DOCS = {
         "Takes up the newest unfinished run of an agent that nobody holds, or opens one.",
         _model_response(models.AcquiredRunJson),
         AcquireRunBody,
-        fails=(404, 409, 429),
+        error_statuses=(404, 409, 429),
     ),
     "POST /api/runs/{run_id}/renew": RouteDocs(
         "A sign of life: the run stays with this program.",
         _model_response(models.RunStatusJson),
         RenewRunBody,
-        fails=(404, 409),
+        error_statuses=(404, 409),
     ),
     "POST /api/runs/{run_id}/close": RouteDocs(
-        "Ends a run for good.", _model_response(models.RunStatusJson), RunnerBody, fails=(404, 409)
+        "Ends a run for good.", _model_response(models.RunStatusJson), RunnerBody, error_statuses=(404, 409)
     ),
     "POST /api/runs/{run_id}/leave": RouteDocs(
         "Leaves a run: the next start of the program takes it up at once.",
         _model_response(models.RunStatusJson),
         RunnerBody,
-        fails=(404, 409),
+        error_statuses=(404, 409),
     ),
     "GET /api/pauses": RouteDocs(
         "The runs that stand still, those that wait longest first, without their state. An agent sees those that were "
@@ -152,7 +152,7 @@ FAST_ROUTE_DOCS = {
         "with a key of this name gets. It takes the place of an older pause of the run.",
         _model_response(models.PauseJson),
         PauseBody,
-        fails=(409, 429),
+        error_statuses=(409, 429),
     ),
     "POST /api/pauses/claim": RouteDocs(
         "Takes runs of which nothing waits for people any more, to go on with them: each is given to one caller, who "
@@ -161,7 +161,10 @@ FAST_ROUTE_DOCS = {
         ClaimPausesBody,
     ),
     "POST /api/pauses/renew": RouteDocs(
-        "A sign of life: nobody else takes the run.", _model_response(models.PauseLease), RenewPauseBody, fails=(409,)
+        "A sign of life: nobody else takes the run.",
+        _model_response(models.PauseLease),
+        RenewPauseBody,
+        error_statuses=(409,),
     ),
     "POST /api/pauses/release": RouteDocs(
         "Gives a run back. One that failed is left alone for a while, longer each time.",
@@ -179,7 +182,7 @@ FAST_ROUTE_DOCS = {
         "`Interlock-Link` it is recorded as made through that channel, and the link is spent.",
         _model_response(models.ApprovalJson | models.ApprovalSummaryJson),
         DecisionBody,
-        fails=(404, 409, 410, 422),
+        error_statuses=(404, 409, 410, 422),
     ),
     "POST /api/chat": RouteDocs(
         "Says something to an agent, and tells what comes of it until its turn is over: `delta`, `tool_call_start`, "
@@ -188,20 +191,20 @@ FAST_ROUTE_DOCS = {
         "Idempotency-Key it is the same message, told from its beginning.",
         TURN_STREAM,
         ChatMessageBody,
-        fails=(404, 409, 429),
+        error_statuses=(404, 409, 429),
     ),
     "GET /api/threads/{thread_id}/events": RouteDocs(
         "A thread's events from any point on: all of them, or those behind `Last-Event-ID`.",
         EVENT_STREAM,
         query=ThreadEventsQuery,
-        fails=(404, 429),
+        error_statuses=(404, 429),
     ),
     "GET /api/events": RouteDocs(
         "Everything that happens in the workspace, in order, each event once. A stream that broke goes on with "
         "Last-Event-ID.",
         EVENT_STREAM,
         query=EventsQuery,
-        fails=(429,),
+        error_statuses=(429,),
     ),
 }
 
@@ -211,9 +214,9 @@ ROUTE_TAGS = {"/approvals": "approvals", "/chat": "chat", "/threads": "chat", "/
 
 def make_docs_router(routes: Iterable[FastRoute | StreamRoute]) -> APIRouter:
     router = APIRouter()
-    for hot in routes:
-        group = next((name for part, name in ROUTE_TAGS.items() if part in hot.template), "agents")
+    for route in routes:
+        group = next((name for part, name in ROUTE_TAGS.items() if part in route.template), "agents")
         named = APIRouter(tags=[group])
-        document_route(named, hot, FAST_ROUTE_DOCS[f"{hot.method} {hot.template}"])
+        document_route(named, route, FAST_ROUTE_DOCS[f"{route.method} {route.template}"])
         router.include_router(named)
     return router

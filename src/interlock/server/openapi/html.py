@@ -34,7 +34,7 @@ class DocRoute(NamedTuple):
     parameters: tuple[DocField, ...]
     body: tuple[DocField, ...]
     kinds: tuple[str, ...]
-    answer: str
+    response_type: str
     errors: tuple[str, ...]
     curl: str
     recent: bool = False
@@ -52,31 +52,31 @@ class DocGroup(NamedTuple):
     routes: tuple[DocRoute, ...]
 
 
-def doc_groups(made: Document) -> list[DocGroup]:
-    listed = list(operations(made))
+def doc_groups(document: Document) -> list[DocGroup]:
+    listed = list(operations(document))
     return [
         DocGroup(
             tag["name"],
             tag["description"],
-            tuple(_route(made, *each) for each in listed if tag["name"] in each[2]["tags"]),
+            tuple(_route(document, *each) for each in listed if tag["name"] in each[2]["tags"]),
         )
-        for tag in made["tags"]
+        for tag in document["tags"]
     ]
 
 
-def response_models(made: Document) -> list[DocModel]:
+def response_models(document: Document) -> list[DocModel]:
     """The models of all answers, with those that they are made of."""
-    wanted = [name for _, _, operation in operations(made) for name in _model_names(_response_schema(operation))]
+    wanted = [name for _, _, operation in operations(document) for name in _model_names(_response_schema(operation))]
     found: dict[str, Schema] = {}
     while wanted:
         name = wanted.pop(0)
         if name not in found:
-            found[name] = made["components"]["schemas"][name]
+            found[name] = document["components"]["schemas"][name]
             wanted += _model_names(found[name])
     return [DocModel(name, found[name].get("description", ""), _fields(found[name])) for name in sorted(found)]
 
 
-def _route(made: Document, method: str, path: str, operation: Operation) -> DocRoute:
+def _route(document: Document, method: str, path: str, operation: Operation) -> DocRoute:
     content: Mapping[str, Schema] = operation.get("requestBody", {}).get("content", {})
     body = content.get("application/json", {}).get("schema", {})
     answer = _response_schema(operation)
@@ -86,9 +86,11 @@ def _route(made: Document, method: str, path: str, operation: Operation) -> DocR
         text=operation.get("description", ""),
         roles=tuple(operation.get("x-roles", ())),
         parameters=tuple(_parameter(each) for each in operation.get("parameters", ())),
-        body=tuple(field for name in _model_names(body)[:1] for field in _fields(made["components"]["schemas"][name])),
+        body=tuple(
+            field for name in _model_names(body)[:1] for field in _fields(document["components"]["schemas"][name])
+        ),
         kinds=tuple(content),
-        answer=_type_text(answer) if answer else "",
+        response_type=_type_text(answer) if answer else "",
         errors=tuple(
             f"{status} {HTTPStatus(int(status)).phrase}" for status in operation["responses"] if status[0] in "45"
         ),

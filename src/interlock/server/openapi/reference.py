@@ -28,18 +28,18 @@ INTRO = (
 )
 
 
-def render_markdown(made: Document) -> str:
-    return "\n\n".join(_sections(made)) + "\n"
+def render_markdown(document: Document) -> str:
+    return "\n\n".join(_sections(document)) + "\n"
 
 
-def _sections(made: Document) -> Iterator[str]:
+def _sections(document: Document) -> Iterator[str]:
     yield from ("# HTTP", INTRO, API_DESCRIPTION)
-    for group in doc_groups(made):
+    for group in doc_groups(document):
         yield from (f"## {group.name[:1].upper() + group.name[1:]}", group.text)
         for route in group.routes:
             yield from _route(route)
     yield "## Answers"
-    for model in response_models(made):
+    for model in response_models(document):
         yield from _model(model)
 
 
@@ -48,7 +48,7 @@ def _route(route: DocRoute) -> Iterator[str]:
     yield _one_line(f"{route.text} {allowed_roles(route)}")
     yield from _table("parameter", route.parameters)
     yield from _table("field of the body", route.body)
-    told = [f"Answers `{route.answer}`." if route.answer else "", f"Errors: {', '.join(route.errors)}."]
+    told = [f"Answers `{route.response_type}`." if route.response_type else "", f"Errors: {', '.join(route.errors)}."]
     yield " ".join(filter(None, told if route.errors else told[:1])) or "Answers nothing."
     yield f"```sh\n{route.curl}\n```"
 
@@ -79,24 +79,26 @@ def _one_line(text: str) -> str:
 
 def main() -> None:
     """Nothing is opened: the routes are all that it takes."""
-    parts = build_services("sqlite:///interlock.db")
-    workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
-    log = JsonLogger(parts.clock, "none")
-    assistant = build_assistant(Settings(), parts.store, workspaces, log)
-    reach = build_notification_service(Settings(), parts.store, workspaces, log)
-    site = ServerState(
+    app_services = build_services("sqlite:///interlock.db")
+    workspaces = Workspaces(app_services.store, lambda policy: build_gate_and_inbox(app_services.store, policy), {})
+    log = JsonLogger(app_services.clock, "none")
+    assistant = build_assistant(Settings(), app_services.store, workspaces, log)
+    notifications = build_notification_service(Settings(), app_services.store, workspaces, log)
+    state = ServerState(
         settings=Settings(),
-        store=parts.store,
-        accounts=parts.accounts,
+        store=app_services.store,
+        accounts=app_services.accounts,
         workspaces=workspaces,
-        clock=parts.clock,
+        clock=app_services.clock,
         log=log,
         assistant=assistant,
-        reach=reach,
+        notifications=notifications,
     )
-    auth = Auth(parts.accounts, "")
-    manual: ApiDocs = build_fastapi(site, auth, make_fast_routes(site, auth), load_protocols(site, auth)).state.manual
-    sys.stdout.write(manual.json.decode() if "--openapi" in sys.argv else render_markdown(manual.document))
+    auth = Auth(app_services.accounts, "")
+    api_docs: ApiDocs = build_fastapi(
+        state, auth, make_fast_routes(state, auth), load_protocols(state, auth)
+    ).state.manual
+    sys.stdout.write(api_docs.json.decode() if "--openapi" in sys.argv else render_markdown(api_docs.document))
 
 
 if __name__ == "__main__":

@@ -29,20 +29,20 @@ class ProtocolRoutes(NamedTuple):
     streams: Sequence[StreamRoute]
 
 
-def load_protocols(site: ServerState, auth: Auth) -> list[ProtocolRoutes]:
+def load_protocols(state: ServerState, auth: Auth) -> list[ProtocolRoutes]:
     """Every file or folder here."""
     names = sorted(each.name for each in iter_modules(__path__))
-    return [_load_protocol(name, site, auth) for name in names]
+    return [_load_protocol(name, state, auth) for name in names]
 
 
-def _load_protocol(name: str, site: ServerState, auth: Auth) -> ProtocolRoutes:
+def _load_protocol(name: str, state: ServerState, auth: Auth) -> ProtocolRoutes:
     module = import_module(f"{__name__}.{name}")
     plain: APIRouter = module.router
     streams: StreamFactory = getattr(module, "streams", lambda *_: ())
-    router, live = APIRouter(), streams(site, auth)
+    router, stream_routes = APIRouter(), streams(state, auth)
     router.include_router(plain)
     named = APIRouter(tags=plain.tags)
-    for each, described in live:
-        document_route(named, each, described)
+    for each, docs in stream_routes:
+        document_route(named, each, docs)
     router.include_router(named)
-    return ProtocolRoutes(name, router, [each for each, _ in live])
+    return ProtocolRoutes(name, router, [each for each, _ in stream_routes])

@@ -180,25 +180,27 @@ async def info() -> InboxServerInfo:
 
 
 @router.post("/threads/search", responses=documented_responses(InboxThreads), **require_roles(VIEWERS))
-async def search_threads(body: InboxSearchBody, desk: ContextDep) -> Response:
+async def search_threads(body: InboxSearchBody, context: ContextDep) -> Response:
     """What waits for people (`interrupted`), by time left; else the newest first."""
     agent = _agent_filter(body.metadata or {})
-    found = [] if agent is None else [await _list_item(each, desk) async for each in _search_page(body, agent, desk)]
+    found = (
+        [] if agent is None else [await _list_item(each, context) async for each in _search_page(body, agent, context)]
+    )
     wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
     return to_starlette(await offload(BESIDE if len(wanted) > 10 else 0, lambda: json_response(wanted)))
 
 
 @router.get("/threads/{thread_id}", responses=documented_responses(InboxThread, 404), **require_roles(VIEWERS))
-async def show_thread(thread_id: str, desk: ContextDep) -> Response:
+async def show_thread(thread_id: str, context: ContextDep) -> Response:
     """One approval, with what this person could answer now."""
-    return to_starlette(json_response(_thread(await desk.inbox.show(desk.workspace, thread_id), desk)))
+    return to_starlette(json_response(_thread(await context.inbox.show(context.workspace, thread_id), context)))
 
 
 @router.get("/threads/{thread_id}/state", responses=documented_responses(InboxState, 404), **require_roles(VIEWERS))
-async def show_state(thread_id: str, desk: ContextDep) -> Response:
+async def show_state(thread_id: str, context: ContextDep) -> Response:
     """The same in the shape of a checkpoint."""
-    view = await desk.inbox.show(desk.workspace, thread_id)
-    thread = _thread(view, desk)
+    view = await context.inbox.show(context.workspace, thread_id)
+    thread = _thread(view, context)
     asked = [each for interrupts in thread["interrupts"].values() for each in interrupts]
     bare = {"error": None, "checkpoint": None, "state": None, "result": None}
     task = {"id": thread_id, "name": view.stored.approval.subject.tool, "interrupts": asked, **bare}
@@ -212,10 +214,10 @@ async def show_state(thread_id: str, desk: ContextDep) -> Response:
     responses=documented_responses(InboxCheckpoint, 404, 409, 422),
     **require_roles(DECIDERS),
 )
-async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, desk: ContextDep) -> Response:
+async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, context: ContextDep) -> Response:
     """Marked as resolved without an answer: the call is rejected."""
     try:
-        await desk.inbox.decide(desk.workspace, thread_id, Reject(RESOLVED_REASON), desk.reviewer)
+        await context.inbox.decide(context.workspace, thread_id, Reject(RESOLVED_REASON), context.reviewer)
     except Expired as error:
         return to_starlette(_final_error(error))
     return to_starlette(json_response(_checkpoint(thread_id)))
@@ -224,10 +226,12 @@ async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, desk: Conte
 @router.post(
     "/threads/{thread_id}/runs", responses=documented_responses(InboxRun, 404, 409, 422), **require_roles(DECIDERS)
 )
-async def resume_thread(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
+async def resume_thread(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
     """Takes the answer to an approval, as the decision of whoever is signed in."""
     try:
-        return to_starlette(json_response(await _resume(thread_id, body, desk), headers=_location_headers(thread_id)))
+        return to_starlette(
+            json_response(await _resume(thread_id, body, context), headers=_location_headers(thread_id))
+        )
     except Expired as error:
         return to_starlette(_final_error(error))
 
@@ -237,16 +241,16 @@ async def resume_thread(thread_id: str, body: InboxResumeBody, desk: ContextDep)
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "object"}}}}, **documented_errors(404)},
     **require_roles(DECIDERS),
 )
-async def resume_and_stream(thread_id: str, body: InboxResumeBody, desk: ContextDep) -> Response:
+async def resume_and_stream(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
     """The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason."""
     try:
-        run = await _resume(thread_id, body, desk)
+        run = await _resume(thread_id, body, context)
     except (Conflict, Expired, Forbidden, InvalidDecision) as error:
-        told = [(b"error", error_response(error).body)]
+        events = [(b"error", error_response(error).body)]
     else:
-        values = _thread(await desk.inbox.show(desk.workspace, thread_id), desk)["values"]
-        told = [(b"metadata", encode_json({"run_id": run["run_id"], "attempt": 1})), (b"values", encode_json(values))]
-    frames = b"".join(b"event: %b\r\ndata: %b\r\n\r\n" % each for each in [*told, (b"end", b"null")])
+        values = _thread(await context.inbox.show(context.workspace, thread_id), context)["values"]
+        events = [(b"metadata", encode_json({"run_id": run["run_id"], "attempt": 1})), (b"values", encode_json(values))]
+    frames = b"".join(b"event: %b\r\ndata: %b\r\n\r\n" % each for each in [*events, (b"end", b"null")])
     return to_starlette(
         HttpResponse(
             200, frames, (*_location_headers(thread_id), (b"cache-control", b"no-store")), b"text/event-stream"
@@ -254,25 +258,29 @@ async def resume_and_stream(thread_id: str, body: InboxResumeBody, desk: Context
     )
 
 
-async def _resume(thread_id: str, body: InboxResumeBody, desk: RequestContext) -> dict[str, object]:
-    view, said = await desk.inbox.show(desk.workspace, thread_id), body.command.resume[0]
+async def _resume(thread_id: str, body: InboxResumeBody, context: RequestContext) -> dict[str, object]:
+    view, human_response = await context.inbox.show(context.workspace, thread_id), body.command.resume[0]
     if view.status != "pending":
         raise already_decided_error(replace(view.stored.approval, status=view.status))
     try:
-        decision = await offload(BESIDE if said.type == "edit" else 0, lambda: _decision(said, view))
+        decision = await offload(
+            BESIDE if human_response.type == "edit" else 0, lambda: _decision(human_response, view)
+        )
     except (Conflict, InvalidDecision) as error:
-        await desk.inbox.refuse(desk.workspace, thread_id, ATTEMPTED_DECISIONS[said.type], desk.reviewer, error)
+        await context.inbox.record_refusal(
+            context.workspace, thread_id, ATTEMPTED_DECISIONS[human_response.type], context.reviewer, error
+        )
         raise
-    approval = await desk.inbox.decide(desk.workspace, thread_id, decision, desk.reviewer)
-    times = dict.fromkeys(("created_at", "updated_at"), rfc3339(desk.site.clock()))
+    approval = await context.inbox.decide(context.workspace, thread_id, decision, context.reviewer)
+    times = dict.fromkeys(("created_at", "updated_at"), rfc3339(context.state.clock()))
     ids = {"run_id": thread_id, "thread_id": thread_id, "assistant_id": ALL_AGENTS_GRAPH}
     return {**ids, **times, "status": "success", "metadata": {"status": approval.status}, "multitask_strategy": None}
 
 
-def _decision(said: HumanResponse, view: ApprovalDetails) -> Decision:
-    if said.type in ("accept", "edit") and not _is_showable(view):
+def _decision(human_response: HumanResponse, view: ApprovalDetails) -> Decision:
+    if human_response.type in ("accept", "edit") and not _is_showable(view):
         raise InvalidDecision(f"{NOT_SHOWABLE} Decide in Interlock.")
-    match said.type, said.args:
+    match human_response.type, human_response.args:
         case "accept", None | ActionRequest() as repeated:
             return Approve(_acknowledgement(repeated, view))
         case "ignore", None:
@@ -282,8 +290,10 @@ def _decision(said: HumanResponse, view: ApprovalDetails) -> Decision:
         case "edit", ActionRequest() as request:
             return _edit(request, view)
         case _:
-            fitting = {"accept": "null", "ignore": "null", "response": "a text", "edit": "{action, args}"}[said.type]
-            message = f"An answer of the type {said.type} has {fitting} as its args. Nothing was decided."
+            fitting = {"accept": "null", "ignore": "null", "response": "a text", "edit": "{action, args}"}[
+                human_response.type
+            ]
+            message = f"An answer of the type {human_response.type} has {fitting} as its args. Nothing was decided."
             raise InvalidDecision(message, [Problem("/command/resume/0/args", f"has to be {fitting}")])
 
 
@@ -330,50 +340,50 @@ def _agent_filter(metadata: Mapping[str, object]) -> str | None:
             return None if some else ""
 
 
-async def _search_page(wanted: InboxSearchBody, agent: str, desk: RequestContext) -> AsyncIterator[Stored]:
-    statuses = tuple(status for status, shown in THREAD_STATUSES.items() if shown == wanted.status)
-    query, left = ApprovalQuery(statuses, agent=agent), wanted.offset
+async def _search_page(body: InboxSearchBody, agent: str, context: RequestContext) -> AsyncIterator[Stored]:
+    statuses = tuple(status for status, shown in THREAD_STATUSES.items() if shown == body.status)
+    query, left = ApprovalQuery(statuses, agent=agent), body.offset
     while left:
-        page = await desk.inbox.list(desk.workspace, replace(query, limit=min(left, SKIP_BATCH)))
+        page = await context.inbox.list(context.workspace, replace(query, limit=min(left, SKIP_BATCH)))
         left, query = left - len(page.items), replace(query, cursor=page.next or "")
         if page.next is None:
             return
-    for stored in (await desk.inbox.list(desk.workspace, replace(query, limit=wanted.limit))).items:
+    for stored in (await context.inbox.list(context.workspace, replace(query, limit=body.limit))).items:
         yield stored
 
 
-async def _list_item(stored: Stored, desk: RequestContext) -> dict[str, Any]:
+async def _list_item(stored: Stored, context: RequestContext) -> dict[str, Any]:
     """The web app draws a thread from the list alone: what waits is there with its arguments."""
-    if status_at(stored.approval, desk.site.clock()) != "pending":
-        return _thread_summary(stored, desk)
-    return _thread(await desk.inbox.show(desk.workspace, stored.approval.id), desk)
+    if status_at(stored.approval, context.state.clock()) != "pending":
+        return _thread_summary(stored, context)
+    return _thread(await context.inbox.show(context.workspace, stored.approval.id), context)
 
 
-def _thread(view: ApprovalDetails, desk: RequestContext) -> dict[str, Any]:
-    thread, approval = _thread_summary(view.stored, desk), view.stored.approval
+def _thread(view: ApprovalDetails, context: RequestContext) -> dict[str, Any]:
+    thread, approval = _thread_summary(view.stored, context), view.stored.approval
     if view.status != "pending":
         return thread
-    interrupt = {"id": approval.id, "value": [_human_interrupt(view, desk)], "when": "during", "resumable": True}
+    interrupt = {"id": approval.id, "value": [_human_interrupt(view, context)], "when": "during", "resumable": True}
     return {**thread, "interrupts": {approval.id: [interrupt]}}
 
 
-def _human_interrupt(view: ApprovalDetails, desk: RequestContext) -> dict[str, object]:
+def _human_interrupt(view: ApprovalDetails, context: RequestContext) -> dict[str, object]:
     approval, whole = view.stored.approval, _is_showable(view)
-    found = decision_blockers(approval, desk.reviewer, desk.site.clock())
-    hindrance = found["approve"] or (_digest_required_reason(approval) if whole else NOT_SHOWABLE)
+    found = decision_blockers(approval, context.reviewer, context.state.clock())
+    blocked_reason = found["approve"] or (_digest_required_reason(approval) if whole else NOT_SHOWABLE)
     allowed = {
-        "allow_accept": not hindrance,
+        "allow_accept": not blocked_reason,
         "allow_edit": not found["edit"] and whole and not approval.editors and AGENT_SECRET not in approval.alarms,
         "allow_respond": not found["respond"],
         "allow_ignore": not found["reject"],
     }
     request = {"action": approval.subject.tool, "args": shown_args(view.stored.payload) or {} if whole else {}}
     card = view.card if whole else replace(view.card, fields=(), findings=view.card.findings[:MAX_ARGS])
-    why = hindrance if approval.subject.tool != QUESTION_TOOL else ""
+    why = blocked_reason if approval.subject.tool != QUESTION_TOOL else ""
     return {
         "action_request": request,
         "config": allowed,
-        "description": describe_card(card, why, _link(approval, desk)),
+        "description": describe_card(card, why, _link(approval, context)),
     }
 
 
@@ -384,15 +394,18 @@ def _digest_required_reason(approval: Approval) -> str:
     return "Some arguments may deceive, and nobody can acknowledge that here." if approval.alarms else ""
 
 
-def _thread_summary(stored: Stored, desk: RequestContext) -> dict[str, Any]:
+def _thread_summary(stored: Stored, context: RequestContext) -> dict[str, Any]:
     """The web app draws all texts of `values` as Markdown with HTML in it: what others wrote stands in code."""
-    approval, decided = stored.approval, stored.approval.decision
-    status = status_at(approval, desk.site.clock())
-    created, updated = rfc3339(approval.created_at), rfc3339(decided.at if decided else approval.created_at)
-    decision = decided and {
-        "kind": decided.kind,
-        "by": code_span(visible(decided.by)),
-        "reason": code_span(visible(decided.reason)),
+    approval, decision_record = stored.approval, stored.approval.decision
+    status = status_at(approval, context.state.clock())
+    created, updated = (
+        rfc3339(approval.created_at),
+        rfc3339(decision_record.at if decision_record else approval.created_at),
+    )
+    decision = decision_record and {
+        "kind": decision_record.kind,
+        "by": code_span(visible(decision_record.by)),
+        "reason": code_span(visible(decision_record.reason)),
     }
     told = {"tool": visible(approval.subject.tool), "agent": visible(approval.subject.agent)}
     values = {name: code_span(text) for name, text in {"sentence": approval_sentence(stored), **told}.items()}
@@ -403,7 +416,7 @@ def _thread_summary(stored: Stored, desk: RequestContext) -> dict[str, Any]:
         "state_updated_at": updated,
         "metadata": {"graph_id": ALL_AGENTS_GRAPH, "agent": approval.subject.agent},
         "status": THREAD_STATUSES[status],
-        "values": {**values, "status": status, "decision": decision, "link": _link(approval, desk)},
+        "values": {**values, "status": status, "decision": decision, "link": _link(approval, context)},
         "interrupts": {},
     }
 
@@ -419,8 +432,8 @@ def _shown_args_bytes(payload: Payload) -> bytes:
     return (payload.shown if payload.shown is not None else payload.args) or b"{}"
 
 
-def _link(approval: Approval, desk: RequestContext) -> str:
-    return f"{desk.site.public_url}/a/{approval.id}"
+def _link(approval: Approval, context: RequestContext) -> str:
+    return f"{context.state.public_url}/a/{approval.id}"
 
 
 def _final_error(error: Error) -> HttpResponse:
@@ -482,9 +495,9 @@ def to_input_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def describe_card(card: Card, hindrance: str, link: str) -> str:
+def describe_card(card: Card, blocked_reason: str, link: str) -> str:
     """Markdown. All that an agent could have written stands in code: it cannot pose as ours, nor be HTML."""
-    return "\n".join(_lines(card, hindrance, link))
+    return "\n".join(_lines(card, blocked_reason, link))
 
 
 def code_span(text: str) -> str:
@@ -546,10 +559,10 @@ def _json_readings(text: str) -> list[object]:
     return [] if isinstance(value, str) else [value]
 
 
-def _lines(card: Card, hindrance: str, link: str) -> Iterator[str]:
+def _lines(card: Card, blocked_reason: str, link: str) -> Iterator[str]:
     yield from (code_span(card.sentence), "")
-    if hindrance:
-        yield from ("**It cannot be accepted here:**", f"- {code_span(visible(hindrance))}", "")
+    if blocked_reason:
+        yield from ("**It cannot be accepted here:**", f"- {code_span(visible(blocked_reason))}", "")
     if card.findings:
         yield from (
             "**Look twice:**",

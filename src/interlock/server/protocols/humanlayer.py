@@ -227,51 +227,51 @@ router = APIRouter(prefix="/humanlayer/v1", tags=["HumanLayer"])
 class HumanLayerContext:
     """Where somebody comes to with a call id: their workspace, and who they are."""
 
-    site: ServerState
-    doors: WorkspaceServices
-    caller: Principal
+    state: ServerState
+    services: WorkspaceServices
+    principal: Principal
 
     @property
     def workspace(self) -> str:
-        return self.doors.workspace
+        return self.services.workspace
 
     @property
     def gate(self) -> Gate:
-        return self.doors.gate_for(self.caller)
+        return self.services.gate_for(self.principal)
 
-    async def id_of(self, kind: RequestKind, call_id: str) -> str:
+    async def approval_id_for(self, kind: RequestKind, call_id: str) -> str:
         """The approval's id, by the call's alone: a look names no run. Nobody can take it before."""
-        key = await self.site.store.secret_key(self.workspace)
+        key = await self.state.store.secret_key(self.workspace)
         return str(UUID(bytes=hmac.digest(key, f"humanlayer\0{kind}\0{call_id}".encode(), "sha256")[:16], version=4))
 
-    async def stored(self, kind: RequestKind, call_id: str) -> Stored:
+    async def load(self, kind: RequestKind, call_id: str) -> Stored:
         """Raises NotFound for what is not there; to an agent only its own is."""
         try:
-            stored = await self.site.store.get(self.workspace, await self.id_of(kind, call_id))
+            stored = await self.state.store.get(self.workspace, await self.approval_id_for(kind, call_id))
         except NotFound:
             raise _call_not_found() from None
-        if self.caller.is_agent and stored.approval.subject.owner not in {*self.caller.owners, ANY_OWNER}:
+        if self.principal.is_agent and stored.approval.subject.owner not in {*self.principal.owners, ANY_OWNER}:
             raise _call_not_found()
         return stored
 
-    async def proposed(self, approval_id: str, call: ToolCall) -> Stored:
+    async def load_proposed(self, approval_id: str, call: ToolCall) -> Stored:
         """What is there now under the id of what was just posted: the very same, or it is refused."""
-        stored = await self.site.store.get(self.workspace, approval_id)
+        stored = await self.state.store.get(self.workspace, approval_id)
         subject, says = stored.approval.subject, stored.payload.agent_says or ""
-        theirs = subject.owner in {*self.caller.owners, ANY_OWNER}
+        theirs = subject.owner in {*self.principal.owners, ANY_OWNER}
         if not theirs or (stored.payload.args is not None and says != call.agent_says):
             raise _call_mismatch()
         return stored
 
-    async def asked(self, call: ToolCall, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def run_within_quota(self, call: ToolCall, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Of the call that is there already nothing is told: its approval's id would lead another agent to it."""
         try:
-            return await self.site.quotas.spend(self.caller, self.gate, call, None, ask)
+            return await self.state.quotas.run_within_quota(self.principal, self.gate, call, None, ask)
         except CallMismatch:
             raise _call_mismatch() from None
 
-    def call(self, body: FunctionCallBody | HumanContactBody, tool: str, args: dict[str, object]) -> ToolCall:
-        wish = ProposalBody(
+    def make_call(self, body: FunctionCallBody | HumanContactBody, tool: str, args: dict[str, object]) -> ToolCall:
+        proposal = ProposalBody(
             tool=tool,
             args=args,
             run_id=body.run_id,
@@ -279,90 +279,92 @@ class HumanLayerContext:
             setting="paused",
             agent_says=agent_says_text(body.spec),
         )
-        call = make_tool_call(wish, self.caller, self.site, self.doors, "paused")
+        call = make_tool_call(proposal, self.principal, self.state, self.services, "paused")
         return call if tool == QUESTION_TOOL else replace(call, decisions=ALLOWED_DECISIONS)
 
     async def hand_over(self, approval_id: str) -> None:
         """One winner, and for good: of two programs that look at once, one is told yes and the other is refused."""
-        runner = f"{START_TOKEN_PREFIX}{self.caller.credential}:{secrets.token_hex(16)}"
+        runner = f"{START_TOKEN_PREFIX}{self.principal.credential}:{secrets.token_hex(16)}"
         started = await self.gate.start(self.workspace, approval_id, runner)
         told = Payload(result=canonical(HANDED_OVER))
         await self.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=told)
 
     async def decide(self, stored: Stored, decision: Decision) -> Stored:
-        reviewer = self.doors.reviewer(self.caller, self.site.clock())
-        await self.doors.inbox.decide(self.workspace, stored.approval.id, decision, reviewer)
-        return await self.site.store.get(self.workspace, stored.approval.id)
+        reviewer = self.services.reviewer(self.principal, self.state.clock())
+        await self.services.inbox.decide(self.workspace, stored.approval.id, decision, reviewer)
+        return await self.state.store.get(self.workspace, stored.approval.id)
 
     async def escalate(self, stored: Stored, body: EscalationBody) -> Stored:
         """Words for the timeline: an agent chooses neither who decides nor who is told."""
         people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
-        self.site.quotas.take(self.caller)
+        self.state.quotas.count_write(self.principal)
         text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
-        await self.gate.remark(self.workspace, stored.approval.id, text, self.caller.actor)
+        await self.gate.remark(self.workspace, stored.approval.id, text, self.principal.actor)
         return stored
 
 
-async def _context(site: StateDep, caller: PrincipalDep) -> HumanLayerContext:
-    return HumanLayerContext(site, await site.workspaces.doors(caller.workspace), caller)
+async def _context(state: StateDep, principal: PrincipalDep) -> HumanLayerContext:
+    return HumanLayerContext(state, await state.workspaces.services(principal.workspace), principal)
 
 
 HumanLayerContextDep = Annotated[HumanLayerContext, Depends(_context)]
 
 
 @router.post("/function_calls", responses=documented_responses(FunctionCall, 409, 429), **require_roles(AGENTS))
-async def ask_about_function(body: FunctionCallBody, counter: HumanLayerContextDep) -> Response:
+async def ask_about_function(body: FunctionCallBody, context: HumanLayerContextDep) -> Response:
     """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
-    call = counter.call(body, body.spec.fn, body.spec.kwargs)
-    approval_id = await counter.id_of("function_call", body.call_id)
-    gate, spec = counter.gate, known_spec(body.spec.fn, counter.site, counter.doors)
+    call = context.make_call(body, body.spec.fn, body.spec.kwargs)
+    approval_id = await context.approval_id_for("function_call", body.call_id)
+    gate, spec = context.gate, known_spec(body.spec.fn, context.state, context.services)
     spec = spec or ToolSpec(body.spec.fn, decisions=ALLOWED_DECISIONS, declared=True)
-    fill = action_terms(counter.site.action(body.spec.fn), counter.doors)
-    outcome = await counter.asked(call, lambda: gate.check(call, spec, approval_id=approval_id, fill=fill))
+    fill = action_terms(context.state.action(body.spec.fn), context.services)
+    outcome = await context.run_within_quota(call, lambda: gate.check(call, spec, approval_id=approval_id, fill=fill))
     if isinstance(outcome, Refused) and not outcome.approval_id:
-        return to_starlette(await _denied_response(counter, approval_id, call, spec, outcome.reason))
-    stored = await counter.proposed(approval_id, call)
+        return to_starlette(await _denied_response(context, approval_id, call, spec, outcome.reason))
+    stored = await context.load_proposed(approval_id, call)
     return to_starlette(json_response(_function_json(stored, _function_status(stored, outcome))))
 
 
 @router.get(
     "/function_calls/{call_id}", responses=documented_responses(FunctionCall, 404, 409, 410), **require_roles(AGENTS)
 )
-async def show_function_call(call_id: str, counter: HumanLayerContextDep) -> Response:
+async def show_function_call(call_id: str, context: HumanLayerContextDep) -> Response:
     """What became of a call. The first look at an approved one is told so and has to run it; no other one ever is."""
     try:
-        first = await counter.stored("function_call", call_id)
+        first = await context.load("function_call", call_id)
     except NotFound:
-        return to_starlette(await _kept_denial(counter, call_id))
-    outcome = await counter.gate.look(counter.workspace, first.approval.id)
-    stored = await counter.site.store.get(counter.workspace, first.approval.id)
+        return to_starlette(await _kept_denial(context, call_id))
+    outcome = await context.gate.get_outcome(context.workspace, first.approval.id)
+    stored = await context.state.store.get(context.workspace, first.approval.id)
     status = _function_status(stored, outcome)
     if isinstance(outcome, Proceed):
-        await counter.hand_over(first.approval.id)
+        await context.hand_over(first.approval.id)
         status |= {"approved": True, **_decision_fields(stored)}
     return to_starlette(json_response(_function_json(stored, status)))
 
 
 @router.post("/contact_requests", responses=documented_responses(HumanContact, 409, 410, 429), **require_roles(AGENTS))
-async def ask_human_contact(body: HumanContactBody, counter: HumanLayerContextDep) -> Response:
+async def ask_human_contact(body: HumanContactBody, context: HumanLayerContextDep) -> Response:
     """Asks people something. The same one again is the same question."""
-    call = counter.call(body, QUESTION_TOOL, question_args(body.spec))
-    approval_id = await counter.id_of("contact_request", body.call_id)
-    outcome = await counter.asked(call, lambda: counter.gate.ask(call, QUESTION_SPEC, approval_id=approval_id))
+    call = context.make_call(body, QUESTION_TOOL, question_args(body.spec))
+    approval_id = await context.approval_id_for("contact_request", body.call_id)
+    outcome = await context.run_within_quota(
+        call, lambda: context.gate.ask(call, QUESTION_SPEC, approval_id=approval_id)
+    )
     if isinstance(outcome, Refused) and not outcome.approval_id:
         raise Forbidden(outcome.reason)
-    stored = await counter.proposed(approval_id, call)
+    stored = await context.load_proposed(approval_id, call)
     return to_starlette(json_response(_contact_json(stored, outcome)))
 
 
 @router.get(
     "/contact_requests/{call_id}", responses=documented_responses(HumanContact, 404, 409, 410), **require_roles(AGENTS)
 )
-async def show_contact(call_id: str, counter: HumanLayerContextDep) -> Response:
+async def show_contact(call_id: str, context: HumanLayerContextDep) -> Response:
     """What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth."""
-    first = await counter.stored("contact_request", call_id)
-    outcome = await counter.gate.look(counter.workspace, first.approval.id)
-    stored = await counter.site.store.get(counter.workspace, first.approval.id)
+    first = await context.load("contact_request", call_id)
+    outcome = await context.gate.get_outcome(context.workspace, first.approval.id)
+    stored = await context.state.store.get(context.workspace, first.approval.id)
     return to_starlette(json_response(_contact_json(stored, outcome)))
 
 
@@ -371,10 +373,10 @@ async def show_contact(call_id: str, counter: HumanLayerContextDep) -> Response:
     responses=documented_responses(FunctionCall, 404, 409, 410, 422),
     **require_roles(DECIDERS),
 )
-async def decide_function(call_id: str, body: FunctionCallAnswerBody, counter: HumanLayerContextDep) -> Response:
+async def decide_function(call_id: str, body: FunctionCallAnswerBody, context: HumanLayerContextDep) -> Response:
     """A person's yes or no. Who decides is whoever is signed in; the agent's own key never does."""
-    stored = await counter.stored("function_call", call_id)
-    stored = await counter.decide(stored, _decision(body, stored))
+    stored = await context.load("function_call", call_id)
+    stored = await context.decide(stored, _decision(body, stored))
     word = {"approved": True, "rejected": False}.get(stored.approval.status)
     return to_starlette(
         json_response(_function_json(stored, _pending_status(stored) | {"approved": word, **_decision_fields(stored)}))
@@ -386,13 +388,13 @@ async def decide_function(call_id: str, body: FunctionCallAnswerBody, counter: H
     responses=documented_responses(HumanContact, 404, 409, 410, 422),
     **require_roles(DECIDERS),
 )
-async def answer_contact(call_id: str, body: HumanContactAnswerBody, counter: HumanLayerContextDep) -> Response:
+async def answer_contact(call_id: str, body: HumanContactAnswerBody, context: HumanLayerContextDep) -> Response:
     """A person's answer to a question."""
-    stored = await counter.stored("contact_request", call_id)
+    stored = await context.load("contact_request", call_id)
     option = _find_option(stored, "response_options", body.response_option_name, "/response_option_name")
     said = _answer_text(option, body.response or "")
-    stored = await counter.decide(stored, Respond(said))
-    outcome = await counter.gate.look(counter.workspace, stored.approval.id)
+    stored = await context.decide(stored, Respond(said))
+    outcome = await context.gate.get_outcome(context.workspace, stored.approval.id)
     return to_starlette(json_response(_contact_json(stored, outcome)))
 
 
@@ -401,9 +403,9 @@ async def answer_contact(call_id: str, body: HumanContactAnswerBody, counter: Hu
     responses=documented_responses(FunctionCall, 404, 409, 410, 429),
     **require_roles(AGENTS),
 )
-async def escalate_function(call_id: str, body: EscalationBody, counter: HumanLayerContextDep) -> Response:
+async def escalate_function(call_id: str, body: EscalationBody, context: HumanLayerContextDep) -> Response:
     """Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when."""
-    stored = await counter.escalate(await counter.stored("function_call", call_id), body)
+    stored = await context.escalate(await context.load("function_call", call_id), body)
     return to_starlette(json_response(_function_json(stored, _pending_status(stored))))
 
 
@@ -412,9 +414,9 @@ async def escalate_function(call_id: str, body: EscalationBody, counter: HumanLa
     responses=documented_responses(HumanContact, 404, 409, 410, 429),
     **require_roles(AGENTS),
 )
-async def escalate_contact(call_id: str, body: EscalationBody, counter: HumanLayerContextDep) -> Response:
+async def escalate_contact(call_id: str, body: EscalationBody, context: HumanLayerContextDep) -> Response:
     """The same for a question."""
-    stored = await counter.escalate(await counter.stored("contact_request", call_id), body)
+    stored = await context.escalate(await context.load("contact_request", call_id), body)
     return to_starlette(json_response(_contact_json(stored, Waiting(stored.approval.id))))
 
 
@@ -442,14 +444,14 @@ def _empty_status(requested_at: str) -> dict[str, object]:
 
 def _decision_fields(stored: Stored) -> dict[str, object]:
     """When, what was said, and which option was meant: by its name, or in its words."""
-    decided = stored.approval.decision
-    if decided is None:
+    decision_record = stored.approval.decision
+    if decision_record is None:
         return {}
-    said = {decided.reason, decided.comment} - {""}
-    options = _options(stored, "reject_options") if decided.kind == "reject" else ()
+    said = {decision_record.reason, decision_record.comment} - {""}
+    options = _options(stored, "reject_options") if decision_record.kind == "reject" else ()
     meant = next((each.name for each in options if {each.name, each.title} & said), None)
-    words = decided.reason or decided.comment or None
-    return {"responded_at": rfc3339(decided.at), "comment": words, "reject_option_name": meant}
+    words = decision_record.reason or decision_record.comment or None
+    return {"responded_at": rfc3339(decision_record.at), "comment": words, "reject_option_name": meant}
 
 
 def _function_json(stored: Stored, status: Mapping[str, object]) -> dict[str, object]:
@@ -460,34 +462,36 @@ def _function_json(stored: Stored, status: Mapping[str, object]) -> dict[str, ob
 
 
 async def _denied_response(
-    counter: HumanLayerContext, approval_id: str, call: ToolCall, known: ToolSpec, reason: str
+    context: HumanLayerContext, approval_id: str, call: ToolCall, known: ToolSpec, reason: str
 ) -> HttpResponse:
     """A policy that forbids it leaves no approval to look at: what was answered is kept for a day instead."""
-    now = rfc3339(counter.site.clock())
-    kwargs = redact(call.args, known, await counter.site.store.secret_key(counter.workspace)).value
+    now = rfc3339(context.state.clock())
+    kwargs = redact(call.args, known, await context.state.store.secret_key(context.workspace)).value
     spec = {"fn": call.tool, "kwargs": kwargs, **json.loads(call.agent_says or "{}")}
     status = _empty_status(now) | {"responded_at": now, "approved": False, "comment": reason}
-    told = json_response({"run_id": call.run_id, "call_id": call.call_id, "spec": spec, "status": status})
-    mark = digest(canonical([call.tool, call.run_id, call.value, call.agent_says]))
-    answers, place = counter.site.store.answers, _denial_slot(counter, approval_id)
-    kept = await answers.claim(place, mark)
-    if kept.digest != mark:
+    response = json_response({"run_id": call.run_id, "call_id": call.call_id, "spec": spec, "status": status})
+    request_digest = digest(canonical([call.tool, call.run_id, call.parsed_args, call.agent_says]))
+    responses, idempotency_key = context.state.store.idempotency, _denial_slot(context, approval_id)
+    kept = await responses.reserve(idempotency_key, request_digest)
+    if kept.digest != request_digest:
         raise _call_mismatch()
-    if kept.mark:  # the first one is what a look tells
-        await answers.keep(place, kept.mark, told.status, told.body)
-    return told
+    if kept.reservation_token:  # the first one is what a look tells
+        await responses.save(idempotency_key, kept.reservation_token, response.status, response.body)
+    return response
 
 
-async def _kept_denial(counter: HumanLayerContext, call_id: str) -> HttpResponse:
-    kept = await counter.site.store.answers.look(_denial_slot(counter, await counter.id_of("function_call", call_id)))
+async def _kept_denial(context: HumanLayerContext, call_id: str) -> HttpResponse:
+    kept = await context.state.store.idempotency.find(
+        _denial_slot(context, await context.approval_id_for("function_call", call_id))
+    )
     if kept is None or not kept.status:
         raise _call_not_found()
     return HttpResponse(kept.status, kept.body)
 
 
-def _denial_slot(counter: HumanLayerContext, approval_id: str) -> IdempotencyKey:
+def _denial_slot(context: HumanLayerContext, approval_id: str) -> IdempotencyKey:
     """Beside the answers to Idempotency-Keys, which are kept by role: no role is called like this."""
-    return IdempotencyKey(counter.workspace, f"humanlayer:{counter.caller.owner}", approval_id)
+    return IdempotencyKey(context.workspace, f"humanlayer:{context.principal.owner}", approval_id)
 
 
 def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:

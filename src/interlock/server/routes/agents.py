@@ -123,74 +123,78 @@ class AgentCatalog:
 
 
 @router.get("/api/agents", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_agents(site: StateDep, who: PrincipalDep) -> AgentList:
+async def list_agents(state: StateDep, principal: PrincipalDep) -> AgentList:
     """Agents that are stored, configured, built in, or known from their calls."""
-    found = await load_agent_catalog(site, who.workspace)
-    return AgentList(items=[found.info(name) for name in sorted(found.agents)])
+    catalog = await load_agent_catalog(state, principal.workspace)
+    return AgentList(items=[catalog.info(name) for name in sorted(catalog.agents)])
 
 
 @router.get("/api/agents/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
-async def show_agent(name: str, site: StateDep, who: PrincipalDep, response: Response) -> AgentInfo:
+async def show_agent(name: str, state: StateDep, principal: PrincipalDep, response: Response) -> AgentInfo:
     """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
-    return await _show_agent(site, who, name, response)
+    return await _show_agent(state, principal, name, response)
 
 
 @router.put("/api/agents/{name}", responses=documented_errors(409), **require_recent_sign_in(DECIDERS))
 async def put_agent(
     name: str,
     body: AgentBody,
-    site: StateDep,
-    who: PrincipalDep,
-    asked: RequestDep,
+    state: StateDep,
+    principal: PrincipalDep,
+    request: RequestDep,
     response: Response,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> AgentInfo:
     """Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve."""
     check_name(name)
-    found = await load_agent_catalog(site, who.workspace)
-    before = found.agents.get(name, REMOTE_AGENT)
+    catalog = await load_agent_catalog(state, principal.workspace)
+    before = catalog.agents.get(name, REMOTE_AGENT)
     text = encode_json(body.model_dump(exclude_unset=True)).decode()
-    after = site.assistant.agents.over(name, text)
-    _check_valid(name, after, found)
-    if who.role != ADMIN:
-        doors = await site.workspaces.doors(who.workspace)
-        _check_reviewer(who, before.agent, after)
+    after = state.assistant.agents.preview(name, text)
+    _check_valid(name, after, catalog)
+    if principal.role != ADMIN:
+        services = await state.workspaces.services(principal.workspace)
+        _check_reviewer(principal, before.agent, after)
         for tool in _relaxed_tools(before.agent.tool_approvals, after.tool_approvals):
-            if not may_disable_approval(who, tool, doors.loaded.policy, action_team(tool, site, doors)):
-                raise _may_not_disable(who, tool)
+            if not may_disable_approval(
+                principal, tool, services.loaded_policy.policy, action_team(tool, state, services)
+            ):
+                raise _may_not_disable(principal, tool)
     version = before.stored.version if before.stored else 0
     # the rights were checked against this very version
-    bound = check_if_match(asked.headers, etag(version)) or who.role != ADMIN
-    await site.workspaces.put_agent(who.workspace, name, text, who.name, reason, version if bound else None)
-    return await _show_agent(site, who, name, response)
+    bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN
+    await state.workspaces.put_agent(
+        principal.workspace, name, text, principal.name, reason, version if bound else None
+    )
+    return await _show_agent(state, principal, name, response)
 
 
-async def load_agent_catalog(site: ServerState, workspace: str) -> AgentCatalog:
-    seen = await site.store.tools(workspace)
-    stored = {each.name: each for each in await site.store.agents(workspace)}
+async def load_agent_catalog(state: ServerState, workspace: str) -> AgentCatalog:
+    seen = await state.store.tools(workspace)
+    stored = {each.name: each for each in await state.store.agents(workspace)}
     elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent}
-    return AgentCatalog({**elsewhere, **site.assistant.agents.all(stored)}, _tools(site, workspace, seen))
+    return AgentCatalog({**elsewhere, **state.assistant.agents.all(stored)}, _tools(state, workspace, seen))
 
 
-def _tools(site: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:
+def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:
     """What is known from reads alone has no definition, and is free."""
     tools = {tool.name: AvailableTool(bool(tool.spec_sha256)) for tool in seen}
-    tools |= dict.fromkeys(site.settings.actions, AvailableTool(asks=True))
-    return tools | known_tools(site.assistant.toolbox.all(workspace).values())
+    tools |= dict.fromkeys(state.settings.actions, AvailableTool(needs_approval=True))
+    return tools | known_tools(state.assistant.tool_registry.all(workspace).values())
 
 
-async def _show_agent(site: ServerState, who: Principal, name: str, response: Response) -> AgentInfo:
-    found = await load_agent_catalog(site, who.workspace)
-    if name not in found.agents:
+async def _show_agent(state: ServerState, principal: Principal, name: str, response: Response) -> AgentInfo:
+    catalog = await load_agent_catalog(state, principal.workspace)
+    if name not in catalog.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
-    shown = found.info(name)
+    shown = catalog.info(name)
     response.headers["etag"] = etag(shown.version)
     return shown
 
 
-def _check_valid(name: str, after: AgentSettings, found: AgentCatalog) -> None:
+def _check_valid(name: str, after: AgentSettings, catalog: AgentCatalog) -> None:
     """An agent that runs elsewhere cannot be called from here."""
-    here = {other: known.agent for other, known in found.agents.items() if known.origin != "calls"}
+    here = {other: known.agent for other, known in catalog.agents.items() if known.origin != "calls"}
     problems = [*find_agent_problems(name, after, {**here, name: after})]
     if problems:
         told = [{"pointer": problem.pointer, "message": visible(problem.message)} for problem in problems]
@@ -200,7 +204,7 @@ def _check_valid(name: str, after: AgentSettings, found: AgentCatalog) -> None:
 # Who may switch a gate off
 
 
-def may_disable_approval(who: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
+def may_disable_approval(principal: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
     """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not.
 
     `team` decides about an action where no rule says who does.
@@ -208,21 +212,25 @@ def may_disable_approval(who: Principal, tool: str, policy: Policy, team: People
     stages = [
         stage
         for rule in policy.rules
-        if rule.then == "ask" and not rule.shadow and (not rule.tools or rule.names(tool) or "*" in rule.tools)
+        if rule.then == "ask" and not rule.shadow and (not rule.tools or rule.names_tool(tool) or "*" in rule.tools)
         for stage in rule.ask.stages
     ]
     stages += [] if team is None else [Stage(team)]
-    approves = all(stage.approvers is None or stage.approvers.include(who.name, who.teams) for stage in stages)
-    return who.role == ADMIN or (who.role in DECIDERS and approves)
+    approves = all(
+        stage.approvers is None or stage.approvers.include(principal.name, principal.teams) for stage in stages
+    )
+    return principal.role == ADMIN or (principal.role in DECIDERS and approves)
 
 
-def _check_reviewer(who: Principal, before: AgentSettings, after: AgentSettings) -> None:
+def _check_reviewer(principal: Principal, before: AgentSettings, after: AgentSettings) -> None:
     if replace(after, tool_approvals=before.tool_approvals) != before:
-        raise Forbidden(f"{who.name} is {who.role} here: only admins change more than tool_approvals. Ask an admin.")
+        raise Forbidden(
+            f"{principal.name} is {principal.role} here: only admins change more than tool_approvals. Ask an admin."
+        )
 
 
-def _may_not_disable(who: Principal, tool: str) -> Forbidden:
-    message = f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
+def _may_not_disable(principal: Principal, tool: str) -> Forbidden:
+    message = f"{principal.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
     return Forbidden(f"{message} Ask an admin.", tool=tool)
 
 

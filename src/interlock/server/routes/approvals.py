@@ -137,30 +137,30 @@ class BulkDecisionResults(ResponseModel):
 
 
 @router.get("", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
-async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], desk: ContextDep) -> Response:
+async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], context: ContextDep) -> Response:
     """Newest first; with status=pending, those that expire first."""
     times = _time_range(filters)
-    return await _page(desk, filters, tuple(filters.status.split(",")) if filters.status else (), times)
+    return await _page(context, filters, tuple(filters.status.split(",")) if filters.status else (), times)
 
 
 @router.get("/pending", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
-async def list_pending(filters: Annotated[PendingApprovalsQuery, Query()], desk: ContextDep) -> Response:
+async def list_pending(filters: Annotated[PendingApprovalsQuery, Query()], context: ContextDep) -> Response:
     """What waits for people, by time left."""
-    return await _page(desk, filters, ("pending",))
+    return await _page(context, filters, ("pending",))
 
 
 @router.get("/{approval_id}", responses=documented_responses(ApprovalJson, 404), **require_roles(VIEWERS))
-async def show_approval(approval_id: str, desk: ContextDep) -> Response:
+async def show_approval(approval_id: str, context: ContextDep) -> Response:
     """Everything about one, with its card. The ETag is its version."""
-    return await desk.show(approval_id)
+    return await context.show(approval_id)
 
 
 @router.post("/bulk", responses=documented_responses(BulkDecisionResults), **require_roles(DECIDERS))
-async def decide_many(body: BulkDecisionsBody, desk: ContextDep) -> Response:
+async def decide_many(body: BulkDecisionsBody, context: ContextDep) -> Response:
     """One result for each decision, in the same order. One that fails stops none of the others."""
     read = [_read_item(item) for item in body.decisions]
     named = [(name, each) for name, each in read if name or not isinstance(each, Error)]
-    results = iter(await desk.inbox.bulk(desk.workspace, named, desk.reviewer))
+    results = iter(await context.inbox.bulk(context.workspace, named, context.reviewer))
     listed = [
         _result_json(name, each if isinstance(each, Error) and not name else next(results)) for name, each in read
     ]
@@ -170,64 +170,64 @@ async def decide_many(body: BulkDecisionsBody, desk: ContextDep) -> Response:
 @router.post(
     "/{approval_id}/undo", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
-async def undo(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
+async def undo(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
     """Takes back a rejection that the agent has not heard of yet."""
-    await desk.inbox.undo(desk.workspace, approval_id, desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.undo(context.workspace, approval_id, context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post(
     "/{approval_id}/claim", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
-async def claim(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
+async def claim(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
     """Shows others that you are on it. Everybody may still decide; the last to claim it has it."""
-    await desk.inbox.claim(desk.workspace, approval_id, desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.claim(context.workspace, approval_id, context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post(
     "/{approval_id}/release", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
-async def release(approval_id: str, desk: ContextDep, body: EmptyBody | None = None) -> Response:
+async def release(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
     """Gives back what you claimed."""
-    await desk.inbox.release(desk.workspace, approval_id, desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.release(context.workspace, approval_id, context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post(
     "/{approval_id}/delegate", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
-async def delegate(approval_id: str, body: DelegateBody, desk: ContextDep) -> Response:
+async def delegate(approval_id: str, body: DelegateBody, context: ContextDep) -> Response:
     """Lets others decide in your place."""
-    await desk.inbox.delegate(desk.workspace, approval_id, _delegates(body, desk.doors), desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.delegate(context.workspace, approval_id, _delegates(body, context.services), context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post("/{approval_id}/comment", responses=documented_responses(ApprovalJson, 404), **require_roles(DECIDERS))
-async def comment(approval_id: str, body: CommentBody, desk: ContextDep) -> Response:
+async def comment(approval_id: str, body: CommentBody, context: ContextDep) -> Response:
     """A remark for the timeline, whatever has become of the call."""
-    await desk.inbox.comment(desk.workspace, approval_id, body.text, desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.comment(context.workspace, approval_id, body.text, context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post(
     "/{approval_id}/ask", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
-async def ask(approval_id: str, body: AskAgentBody, desk: ContextDep) -> Response:
+async def ask(approval_id: str, body: AskAgentBody, context: ContextDep) -> Response:
     """Asks the agent something; the call goes on waiting, and its deadline stays."""
-    await desk.inbox.ask(desk.workspace, approval_id, body.question, desk.reviewer)
-    return await desk.show(approval_id)
+    await context.inbox.ask(context.workspace, approval_id, body.question, context.reviewer)
+    return await context.show(approval_id)
 
 
 @router.post(
     "/{approval_id}/resolve-unknown", responses=documented_responses(ApprovalJson, 404, 409), **require_roles(DECIDERS)
 )
-async def resolve_unknown(approval_id: str, body: ResolveUnknownBody, desk: ContextDep) -> Response:
+async def resolve_unknown(approval_id: str, body: ResolveUnknownBody, context: ContextDep) -> Response:
     """Says how a call ended of which nobody knew; nothing runs."""
-    await desk.inbox.resolve_unknown(
-        desk.workspace, approval_id, desk.reviewer, ok=body.ok, note=body.note, result=body.result
+    await context.inbox.resolve_unknown(
+        context.workspace, approval_id, context.reviewer, ok=body.ok, note=body.note, result=body.result
     )
-    return await desk.show(approval_id)
+    return await context.show(approval_id)
 
 
 def _time_range(filters: ApprovalsQuery) -> TimeRange:
@@ -236,7 +236,7 @@ def _time_range(filters: ApprovalsQuery) -> TimeRange:
 
 
 async def _page(
-    desk: RequestContext, filters: PendingApprovalsQuery, statuses: tuple[str, ...], times: TimeRange = (0, None)
+    context: RequestContext, filters: PendingApprovalsQuery, statuses: tuple[str, ...], times: TimeRange = (0, None)
 ) -> Response:
     query = ApprovalQuery(
         statuses,
@@ -253,10 +253,10 @@ async def _page(
         since=times[0],
         until=times[1],
     )
-    page, now = await desk.inbox.list(desk.workspace, query), desk.site.clock()
-    found = [each for each in page.items if not filters.mine or needs_reviewer(each.approval, desk.reviewer, now)]
-    items = [inbox_row_json(stored, now, desk.reviewer) for stored in found]
-    return to_starlette(json_response({"items": items, "next": page.next, "behind": page.behind}))
+    page, now = await context.inbox.list(context.workspace, query), context.state.clock()
+    found = [each for each in page.items if not filters.mine or needs_reviewer(each.approval, context.reviewer, now)]
+    items = [inbox_row_json(stored, now, context.reviewer) for stored in found]
+    return to_starlette(json_response({"items": items, "next": page.next, "behind": page.is_index_behind}))
 
 
 def _read_item(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
@@ -276,9 +276,9 @@ def _result_json(approval_id: str, end: Approval | Error) -> dict[str, object]:
     return {"id": approval_id, "ok": True, "status": end.status, "version": end.version}
 
 
-def _delegates(body: DelegateBody, doors: WorkspaceServices) -> People:
+def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
     """A name that nobody has would decide nothing, and nobody would notice."""
-    here = [user for user in doors.people.values() if user.removed_at is None]
+    here = [user for user in services.people.values() if user.removed_at is None]
     known = {"users": {user.name for user in here}, "teams": {team for user in here for team in user.teams}}
     for kind, names in (("users", body.users), ("teams", body.teams)):
         for name in names:
@@ -307,52 +307,52 @@ class DecisionBody(RequestBody):
 
 
 class DecisionRoutes:
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
-    async def decide(self, asked: HttpRequest) -> HttpResponse:
-        (approval_id,), principal = asked.values, asked.person
-        said = await asked.value()
-        doors = await self._site.workspaces.doors(principal.workspace)
-        reviewer = doors.reviewer(principal, self._site.clock())
-        decision = await self._read(said, approval_id, doors, reviewer)
-        link = await self._link(asked, approval_id)
+    async def decide(self, request: HttpRequest) -> HttpResponse:
+        (approval_id,), principal = request.path_params, request.current_principal
+        body = await request.parse_json()
+        services = await self._state.workspaces.services(principal.workspace)
+        reviewer = services.reviewer(principal, self._state.clock())
+        decision = await self._read(body, approval_id, services, reviewer)
+        link = await self._resolve_link(request, approval_id)
         if isinstance(link, Error):
-            await doors.inbox.refuse(doors.workspace, approval_id, decision, reviewer, link)
+            await services.inbox.record_refusal(services.workspace, approval_id, decision, reviewer, link)
         if isinstance(link, Delivery):
-            reviewer = replace(reviewer, via=link.way.channel)
-        approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
+            reviewer = replace(reviewer, via=link.target.channel)
+        approval = await services.inbox.decide(services.workspace, approval_id, decision, reviewer)
         if isinstance(link, Delivery):
-            await self._site.store.deliveries.spend(link.workspace, link.id)
-        if asked.headers.get(b"prefer") == PREFER_MINIMAL:
+            await self._state.store.deliveries.use_link(link.workspace, link.id)
+        if request.headers.get(b"prefer") == PREFER_MINIMAL:
             return json_response(
-                decision_result_json(approval, self._site.clock()), 200, ((b"preference-applied", PREFER_MINIMAL),)
+                decision_result_json(approval, self._state.clock()), 200, ((b"preference-applied", PREFER_MINIMAL),)
             )
         await asyncio.sleep(0)  # the agent that waits for this looks first
-        return await approval_response(self._site, doors, approval_id, reviewer)
+        return await approval_response(self._state, services, approval_id, reviewer)
 
-    async def _read(self, said: object, approval_id: str, doors: WorkspaceServices, reviewer: Reviewer) -> Decision:
+    async def _read(self, body: object, approval_id: str, services: WorkspaceServices, reviewer: Reviewer) -> Decision:
         """What cannot be taken for a decision is refused like any other, with an entry."""
         try:
-            return read_decision_with_digest(said)
+            return read_decision_with_digest(body)
         except InvalidDecision as error:
-            await doors.inbox.refuse(doors.workspace, approval_id, None, reviewer, error)
+            await services.inbox.record_refusal(services.workspace, approval_id, None, reviewer, error)
             raise
 
-    async def _link(self, asked: HttpRequest, approval_id: str) -> Delivery | Error | None:
+    async def _resolve_link(self, request: HttpRequest, approval_id: str) -> Delivery | Error | None:
         """What the link was made for that the decision came by: this person, this call, and no decision yet."""
-        given = asked.headers.get(LINK_HEADER)
+        given = request.headers.get(LINK_HEADER)
         if given is None:
             return None
         try:
-            delivery = (await self._site.reach.token(given.decode("latin-1"))).delivery
+            delivery = (await self._state.notifications.verify_link_token(given.decode("latin-1"))).delivery
         except NotFound:
             return Forbidden("This link does not hold. Open the call from the inbox, and decide it there.")
         except Expired as error:
             return error
-        meant = delivery.workspace, delivery.approval_id, delivery.way.person
-        if meant != (asked.person.workspace, approval_id, asked.person.name):
+        meant = delivery.workspace, delivery.approval_id, delivery.target.person
+        if meant != (request.current_principal.workspace, approval_id, request.current_principal.name):
             return Forbidden("This link was made for somebody else, or for another call. Decide without it.")
-        if delivery.spent_at is not None:
+        if delivery.used_at is not None:
             return Conflict("This link was used to decide already. Open the call from the inbox.")
         return delivery

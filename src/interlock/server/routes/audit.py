@@ -46,8 +46,8 @@ Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 async def verification_jobs(request: Request) -> VerificationJobs:
-    checks: VerificationJobs = request.app.state.checks
-    return checks
+    jobs: VerificationJobs = request.app.state.checks
+    return jobs
 
 
 VerificationJobsDep = Annotated[VerificationJobs, Depends(verification_jobs)]
@@ -143,27 +143,29 @@ class VerificationStatusJson(ResponseModel):
 
 
 @router.get("/api/audit", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_entries(site: StateDep, who: PrincipalDep, wanted: Annotated[AuditQuery, Query()]) -> LedgerEntryList:
+async def list_entries(
+    state: StateDep, principal: PrincipalDep, query: Annotated[AuditQuery, Query()]
+) -> LedgerEntryList:
     """What happened, in order. Times are RFC 3339, the first included; what is about accounts is for admins."""
-    of = EntryFilter(wanted.kind, wanted.actor, wanted.limit, wanted.order == "newest")
-    bounds = await _seq_bounds(site.store, who.workspace, wanted.since, wanted.until)
-    if wanted.approval_id:
+    entry_filter = EntryFilter(query.kind, query.actor, query.limit, query.order == "newest")
+    bounds = await _seq_bounds(state.store, principal.workspace, query.since, query.until)
+    if query.approval_id:
         found, last = _filter_timeline(
-            await site.store.timeline(who.workspace, wanted.approval_id), bounds, of, wanted.after
+            await state.store.timeline(principal.workspace, query.approval_id), bounds, entry_filter, query.after
         )
     else:
-        found, last = await _page(site.store, who.workspace, bounds, of, wanted.after)
-    shown = [entry for entry in found if who.role == ADMIN or not entry.kind.startswith(ACCOUNT_KINDS)]
+        found, last = await _page(state.store, principal.workspace, bounds, entry_filter, query.after)
+    shown = [entry for entry in found if principal.role == ADMIN or not entry.kind.startswith(ACCOUNT_KINDS)]
     return LedgerEntryList(items=[_item(entry) for entry in shown], next=None if last is None else str(last))
 
 
 @router.get(
     "/api/audit/head", response_model=None, responses=documented_responses(LedgerHead), **require_roles(VIEWERS)
 )
-async def head(site: StateDep, who: PrincipalDep) -> dict[str, object]:
+async def head(state: StateDep, principal: PrincipalDep) -> dict[str, object]:
     """The newest entry's number and link. Kept elsewhere, it shows a cut tail: interlock audit verify --head FILE"""
-    end = await _head_signer(site)
-    return end(await site.store.head(who.workspace)).to_json()
+    end = await _head_signer(state)
+    return end(await state.store.head(principal.workspace)).to_json()
 
 
 @router.get(
@@ -173,26 +175,28 @@ async def head(site: StateDep, who: PrincipalDep) -> dict[str, object]:
     **require_roles(ADMINS),
 )
 async def export(
-    site: StateDep, who: PrincipalDep, since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0
+    state: StateDep, principal: PrincipalDep, since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0
 ) -> StreamingResponse:
     """The ledger as text, or what comes after an entry, for: interlock audit verify --export FILE"""
-    blocks = ledger_file.export(site.store, who.workspace, since, await _head_signer(site), lambda done, end: None)
+    blocks = ledger_file.export(
+        state.store, principal.workspace, since, await _head_signer(state), lambda done, end: None
+    )
     first = await anext(blocks)  # a wrong `since` is told before the answer begins
-    named = {"content-disposition": f'attachment; filename="interlock-{who.workspace}.ledger"'}
+    named = {"content-disposition": f'attachment; filename="interlock-{principal.workspace}.ledger"'}
     return StreamingResponse(_stream_export(first, blocks), headers=named, media_type="text/plain")
 
 
 @router.get("/api/audit/verification", responses=documented_responses(VerificationStatusJson), **require_roles(VIEWERS))
-async def show_verification(who: PrincipalDep, checks: VerificationJobsDep) -> Response:
+async def show_verification(principal: PrincipalDep, jobs: VerificationJobsDep) -> Response:
     """How far a verification is, and what came of the last one."""
-    return to_starlette(json_response(checks.to_json(who.workspace)))
+    return to_starlette(json_response(jobs.to_json(principal.workspace)))
 
 
 @router.post("/api/audit/verify", responses=documented_responses(VerificationStatusJson, 409), **require_roles(VIEWERS))
-async def verify(who: PrincipalDep, checks: VerificationJobsDep, body: EmptyBody | None = None) -> Response:
+async def verify(principal: PrincipalDep, jobs: VerificationJobsDep, body: EmptyBody | None = None) -> Response:
     """Begins what `interlock audit verify` does, beside the server; one at a time. GET /api/audit/verification"""
-    checks.start(who.workspace, who.name)
-    return to_starlette(json_response(checks.to_json(who.workspace)))
+    jobs.start(principal.workspace, principal.name)
+    return to_starlette(json_response(jobs.to_json(principal.workspace)))
 
 
 async def _seq_bounds(store: SqlStore, workspace: str, since: str, until: str) -> tuple[int, int]:
@@ -204,19 +208,19 @@ async def _seq_bounds(store: SqlStore, workspace: str, since: str, until: str) -
 
 
 async def _page(
-    store: SqlStore, workspace: str, bounds: tuple[int, int], of: EntryFilter, after: int | None
+    store: SqlStore, workspace: str, bounds: tuple[int, int], entry_filter: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
     """Looks at so many entries and no more: a filter that fits nothing must not read the whole ledger."""
     low, high = bounds[0], min(bounds[1], (await store.head(workspace)).seq)
-    if of.newest_first:
+    if entry_filter.newest_first:
         high = high if after is None else min(high, after - 1)
         span = (max(low, high - MAX_SCANNED), high)
     else:
         low = low if after is None else max(low, after)
         span = (low, min(high, low + MAX_SCANNED))
-    found = await store.entries_of(workspace, span, of)
-    full = len(found) == of.limit
-    if of.newest_first:
+    found = await store.filter_entries(workspace, span, entry_filter)
+    full = len(found) == entry_filter.limit
+    if entry_filter.newest_first:
         edge = found[-1].seq if full else span[0] + 1
         return found, edge if edge - 1 > low else None
     edge = found[-1].seq if full else span[1]
@@ -224,7 +228,7 @@ async def _page(
 
 
 def _filter_timeline(
-    entries: Sequence[Entry], bounds: tuple[int, int], of: EntryFilter, after: int | None
+    entries: Sequence[Entry], bounds: tuple[int, int], entry_filter: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
     """Of one approval; there are at most 1,000."""
     low, high = bounds
@@ -232,20 +236,20 @@ def _filter_timeline(
         entry
         for entry in entries
         if low < entry.seq <= high
-        and entry.kind == (of.kind or entry.kind)
-        and entry.actor == (of.actor or entry.actor)
+        and entry.kind == (entry_filter.kind or entry.kind)
+        and entry.actor == (entry_filter.actor or entry.actor)
     ]
-    if of.newest_first:
+    if entry_filter.newest_first:
         found = [entry for entry in reversed(found) if after is None or entry.seq < after]
     else:
         found = [entry for entry in found if after is None or entry.seq > after]
-    return found[: of.limit], found[of.limit - 1].seq if len(found) > of.limit else None
+    return found[: entry_filter.limit], found[entry_filter.limit - 1].seq if len(found) > entry_filter.limit else None
 
 
-async def _head_signer(site: ServerState) -> Callable[[Head], SignedHead]:
-    path = site.settings.audit.signing_key
+async def _head_signer(state: ServerState) -> Callable[[Head], SignedHead]:
+    path = state.settings.audit.signing_key
     signer = None if path is None else await asyncio.to_thread(load_signer, path)
-    return lambda head: sign(head, signer, site.clock())
+    return lambda head: sign(head, signer, state.clock())
 
 
 async def _stream_export(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -62,100 +62,129 @@ class CancelCallBody(RequestBody):
 
 
 class CallRoutes:
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
-    async def propose(self, asked: HttpRequest) -> HttpResponse:
-        body, doors = await asked.json(ProposalBody), await self._doors(asked)
-        if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
+    async def propose(self, request: HttpRequest) -> HttpResponse:
+        body, services = await request.parse_body(ProposalBody), await self._services(request)
+        if body.schema_ is not None and len(request.body) > MAX_SCHEMA:
             check_schema_size(body.schema_)
-        gate = doors.gate_for(asked.person)
-        known = resolve_definition(body, self._site, doors)
+        gate = services.gate_for(request.current_principal)
+        definition = resolve_definition(body, self._state, services)
         call = await offload(
-            len(asked.body), lambda: with_definition(make_tool_call(body, asked.person, self._site, doors), body, known)
+            len(request.body),
+            lambda: with_definition(
+                make_tool_call(body, request.current_principal, self._state, services), body, definition
+            ),
         )
-        spec, doubted = known.spec, bool(call.doubt)
+        spec, doubted = definition.spec, bool(call.doubt)
         if doubted:
-            self._site.store.note_tool(call.workspace, declared_spec(body), call.agent, call.key)
-        fill = action_terms(known.action, doors)
-        outcome = await self._site.quotas.spend(
-            asked.person, gate, call, spec, lambda: gate.check(call, spec, take_misfits=doubted, fill=fill)
+            self._state.store.note_tool(call.workspace, declared_spec(body), call.agent, call.key)
+        fill = action_terms(definition.action, services)
+        outcome = await self._state.quotas.run_within_quota(
+            request.current_principal,
+            gate,
+            call,
+            spec,
+            lambda: gate.check(call, spec, accept_invalid=doubted, fill=fill),
         )
         if isinstance(outcome, Proceed) and not outcome.approval_id:
-            asked.changed = False
+            request.is_cacheable = False
             if spec.declared:
-                self._site.store.note_tool(call.workspace, spec, call.agent, call.key)
-            key = await self._site.store.secret_key(call.workspace) if spec.secret else b""
+                self._state.store.note_tool(call.workspace, spec, call.agent, call.key)
+            key = await self._state.store.secret_key(call.workspace) if spec.secret else b""
             outcome = Proceed(outcome.args, "", redacted_sha256(call.args, spec, key))
         return outcome_response(outcome)
 
-    async def look(self, asked: HttpRequest) -> HttpResponse:
+    async def show(self, request: HttpRequest) -> HttpResponse:
         """With `wait` the answer is held back while there is nothing new, or until the server stops."""
-        doors, (approval_id,) = await self._doors(asked), asked.values
-        query = asked.query
+        services, (approval_id,) = await self._services(request), request.path_params
+        query = request.query
         seconds, heard = _parse_wait(query.get("wait", "0")), _parse_heard(query.get("heard", ""))
         if not seconds:
-            return outcome_response(await doors.gate_for(asked.person).look(doors.workspace, approval_id))
-        return outcome_response(await self._waited(asked, doors, approval_id, seconds, heard))
+            return outcome_response(
+                await services.gate_for(request.current_principal).get_outcome(services.workspace, approval_id)
+            )
+        return outcome_response(await self._long_poll(request, services, approval_id, seconds, heard))
 
-    async def start(self, asked: HttpRequest) -> HttpResponse:
+    async def start(self, request: HttpRequest) -> HttpResponse:
         """A start that is sent again under the same Idempotency-Key is the same start."""
-        body, doors, (approval_id,) = await asked.json(StartCallBody), await self._doors(asked), asked.values
-        attempt = idempotency_key(asked) or secrets.token_hex(16)
-        runner = f"attempt:{asked.person.credential}:{attempt}"
+        body, services, (approval_id,) = (
+            await request.parse_body(StartCallBody),
+            await self._services(request),
+            request.path_params,
+        )
+        attempt = idempotency_key(request) or secrets.token_hex(16)
+        runner = f"attempt:{request.current_principal.credential}:{attempt}"
         lease = int(body.lease_seconds * 1000)
-        started = await doors.gate_for(asked.person).start(
-            doors.workspace, approval_id, runner, lease, body.spec_sha256
+        started = await services.gate_for(request.current_principal).start(
+            services.workspace, approval_id, runner, lease, body.spec_sha256
         )
         return HttpResponse(200, _execution_json(started))
 
-    async def renew(self, asked: HttpRequest) -> HttpResponse:
-        body, doors, (approval_id,) = await asked.json(RenewCallBody), await self._doors(asked), asked.values
-        await doors.gate_for(asked.person).renew(
-            doors.workspace, approval_id, body.fence, int(body.lease_seconds * 1000)
+    async def renew(self, request: HttpRequest) -> HttpResponse:
+        body, services, (approval_id,) = (
+            await request.parse_body(RenewCallBody),
+            await self._services(request),
+            request.path_params,
+        )
+        await services.gate_for(request.current_principal).renew(
+            services.workspace, approval_id, body.fence, int(body.lease_seconds * 1000)
         )
         return json_response({"approval_id": approval_id, "fence": body.fence, "status": "running"})
 
-    async def finish(self, asked: HttpRequest) -> HttpResponse:
-        body, doors, (approval_id,) = await asked.json(FinishCallBody), await self._doors(asked), asked.values
+    async def finish(self, request: HttpRequest) -> HttpResponse:
+        body, services, (approval_id,) = (
+            await request.parse_body(FinishCallBody),
+            await self._services(request),
+            request.path_params,
+        )
         payload = Payload(result=canonical(body.result)) if body.ok else Payload(error=body.error or "It failed.")
-        approval = await doors.gate_for(asked.person).finish(
-            doors.workspace, approval_id, body.fence, ok=body.ok, payload=payload
+        approval = await services.gate_for(request.current_principal).finish(
+            services.workspace, approval_id, body.fence, ok=body.ok, payload=payload
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
-    async def abandon(self, asked: HttpRequest) -> HttpResponse:
+    async def abandon(self, request: HttpRequest) -> HttpResponse:
         """The program was interrupted inside the tool: nobody knows how far it came."""
-        body, doors, (approval_id,) = await asked.json(AbandonCallBody), await self._doors(asked), asked.values
-        approval = await doors.gate_for(asked.person).abandon(doors.workspace, approval_id, body.fence)
-        return json_response({"approval_id": approval_id, "status": approval.status})
-
-    async def cancel(self, asked: HttpRequest) -> HttpResponse:
-        doors, (approval_id,) = await self._doors(asked), asked.values
-        body = await asked.json(CancelCallBody) if asked.body else CancelCallBody()
-        approval = await doors.gate_for(asked.person).cancel(
-            doors.workspace, approval_id, asked.person.actor, body.reason
+        body, services, (approval_id,) = (
+            await request.parse_body(AbandonCallBody),
+            await self._services(request),
+            request.path_params,
+        )
+        approval = await services.gate_for(request.current_principal).abandon(
+            services.workspace, approval_id, body.fence
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
-    async def _doors(self, asked: HttpRequest) -> WorkspaceServices:
-        return await self._site.workspaces.doors(asked.person.workspace)
+    async def cancel(self, request: HttpRequest) -> HttpResponse:
+        services, (approval_id,) = await self._services(request), request.path_params
+        body = await request.parse_body(CancelCallBody) if request.body else CancelCallBody()
+        approval = await services.gate_for(request.current_principal).cancel(
+            services.workspace, approval_id, request.current_principal.actor, body.reason
+        )
+        return json_response({"approval_id": approval_id, "status": approval.status})
 
-    async def _waited(
-        self, asked: HttpRequest, doors: WorkspaceServices, approval_id: str, seconds: float, heard: int | None
+    async def _services(self, request: HttpRequest) -> WorkspaceServices:
+        return await self._state.workspaces.services(request.current_principal.workspace)
+
+    async def _long_poll(
+        self, request: HttpRequest, services: WorkspaceServices, approval_id: str, seconds: float, heard: int | None
     ) -> Outcome:
         waiting = asyncio.ensure_future(
-            doors.gate_for(asked.person).wait(doors.workspace, approval_id, seconds, heard=heard)
+            services.gate_for(request.current_principal).wait(
+                services.workspace, approval_id, seconds, last_seen_question=heard
+            )
         )
-        stopping = asyncio.ensure_future(self._site.stopping.wait())
-        self._site.meters.waiting += 1
+        stopping = asyncio.ensure_future(self._state.stopping.wait())
+        self._state.counters.waiting += 1
         try:
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                return await doors.gate_for(asked.person).look(doors.workspace, approval_id)
+                return await services.gate_for(request.current_principal).get_outcome(services.workspace, approval_id)
             return waiting.result()
         finally:
-            self._site.meters.waiting -= 1
+            self._state.counters.waiting -= 1
             for task in (waiting, stopping):
                 task.cancel()
                 with suppress(asyncio.CancelledError):

@@ -75,24 +75,24 @@ class ChannelTest(BaseModel):
 
 
 @router.get("/api/channels", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_channels(site: StateDep, who: PrincipalDep) -> ChannelList:
+async def list_channels(state: StateDep, principal: PrincipalDep) -> ChannelList:
     """The ways to people that are configured and how each stands, without addresses and secrets."""
-    return ChannelList(items=await _channels(site, who))
+    return ChannelList(items=await _channels(state, principal))
 
 
 @router.post("/api/channels/{name}/test", responses=documented_errors(404, 502), **require_roles(ADMINS))
-async def test_channel(name: str, site: StateDep, who: PrincipalDep) -> ChannelTest:
+async def test_channel(name: str, state: StateDep, principal: PrincipalDep) -> ChannelTest:
     """Sends a message through a channel now; to whoever asks, if it reaches people one by one."""
-    message = await site.reach.test(who.workspace, name, who.name)
+    message = await state.notifications.send_test(principal.workspace, name, principal.name)
     return ChannelTest(channel=name, person=message.to.person)
 
 
 @router.post("/api/channels/{name}/on", responses=documented_errors(404), **require_roles(ADMINS))
-async def enable_channel(name: str, site: StateDep, who: PrincipalDep) -> ChannelInfo:
+async def enable_channel(name: str, state: StateDep, principal: PrincipalDep) -> ChannelInfo:
     """Switches a channel on again whose other side wanted nothing more. One that is on stays so."""
-    site.reach.of(who.workspace).channel(name)
-    await site.store.deliveries.switch_on(who.workspace, name, who.name)
-    return next(each for each in await _channels(site, who) if each.name == name)
+    state.notifications.for_workspace(principal.workspace).channel(name)
+    await state.store.deliveries.enable_channel(principal.workspace, name, principal.name)
+    return next(each for each in await _channels(state, principal) if each.name == name)
 
 
 @router.post(
@@ -100,12 +100,12 @@ async def enable_channel(name: str, site: StateDep, who: PrincipalDep) -> Channe
     responses={200: CALLBACK_RESPONSE, **documented_errors(404, 409, 410, 422)},
     response_class=Response,
 )
-async def callback(name: str, site: StateDep, asked: RequestDep) -> Response:
+async def callback(name: str, state: StateDep, request: RequestDep) -> Response:
     """What another service passes on from a person. The channel proves that it is that service, and who that is.
 
     The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
     """
-    return await _handle_callback(site.reach, name, asked)
+    return await _handle_callback(state.notifications, name, request)
 
 
 @router.post(
@@ -113,17 +113,19 @@ async def callback(name: str, site: StateDep, asked: RequestDep) -> Response:
     responses={200: CALLBACK_RESPONSE, **documented_errors(404, 409, 410, 422)},
     response_class=Response,
 )
-async def workspace_callback(workspace: str, name: str, site: StateDep, asked: RequestDep) -> Response:
+async def workspace_callback(workspace: str, name: str, state: StateDep, request: RequestDep) -> Response:
     """The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone."""
-    return await _handle_callback(site.reach.of(workspace), name, asked)
+    return await _handle_callback(state.notifications.for_workspace(workspace), name, request)
 
 
-async def _handle_callback(reach: NotificationService, name: str, asked: HttpRequest) -> Response:
-    headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in asked.headers.items()}
-    reply = await reach.answering(name).answer(InboundRequest(headers, asked.body), InboundHandler(reach, name))
-    return Response(reply.body, reply.status, media_type=reply.kind)
+async def _handle_callback(notifications: NotificationService, name: str, request: HttpRequest) -> Response:
+    headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in request.headers.items()}
+    reply = await notifications.get_inbound_channel(name).answer(
+        InboundRequest(headers, request.body), InboundHandler(notifications, name)
+    )
+    return Response(reply.body, reply.status, media_type=reply.content_type)
 
 
-async def _channels(site: ServerState, who: Principal) -> list[ChannelInfo]:
-    found = await read_channel_states(site.reach.of(who.workspace))
-    return [ChannelInfo.model_validate(channel_state_json(each, errors=who.role == ADMIN)) for each in found]
+async def _channels(state: ServerState, principal: Principal) -> list[ChannelInfo]:
+    found = await read_channel_states(state.notifications.for_workspace(principal.workspace))
+    return [ChannelInfo.model_validate(channel_state_json(each, errors=principal.role == ADMIN)) for each in found]

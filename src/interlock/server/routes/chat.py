@@ -39,75 +39,83 @@ class ChatMessageBody(RequestBody):
 
 
 class ChatRoutes:
-    def __init__(self, site: ServerState, auth: Auth) -> None:
-        self._site = site
-        self._readers = ThreadSubscribers(site, auth)
+    def __init__(self, state: ServerState, auth: Auth) -> None:
+        self._state = state
+        self._subscribers = ThreadSubscribers(state, auth)
 
-    async def send(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
+    async def send(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Takes the message, then tells what comes of it until the turn is over.
 
         Sent again under the same Idempotency-Key, it is the same message, and is told from there on.
         """
-        self._readers.check_room()
-        body, key = await asked.json(ChatMessageBody), idempotency_key(asked)
-        said, more = UserMessage(body.message, body.thread_id, body.agent), tuple[Header, ...]()
+        self._subscribers.check_capacity()
+        body, key = await request.parse_body(ChatMessageBody), idempotency_key(request)
+        user_message, extra_headers = UserMessage(body.message, body.thread_id, body.agent), tuple[Header, ...]()
         if key:
-            kept = await self._said_once(asked, said, key)
-            thread, line = await self._where(asked, kept)
-            more = () if kept.mark else (REPLAYED_HEADER,)
+            kept = await self._say_idempotent(request, user_message, key)
+            thread, line = await self._stored_position(request, kept)
+            extra_headers = () if kept.reservation_token else (REPLAYED_HEADER,)
         else:
-            doors = await self._site.workspaces.doors(asked.person.workspace)
-            thread = await self._site.assistant.threads.say(doors, asked.person, *said[:3])
-            line = thread.lines
-        await self._serve(asked, thread, Position(line, 0), receive, send, last=FINAL_EVENTS, more=more)
+            services = await self._state.workspaces.services(request.current_principal.workspace)
+            thread = await self._state.assistant.threads.say(services, request.current_principal, *user_message[:3])
+            line = thread.entry_count
+        await self._serve(
+            request, thread, Position(line, 0), receive, send, final_events=FINAL_EVENTS, extra_headers=extra_headers
+        )
 
-    async def follow(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
+    async def follow(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """All that happened since `Last-Event-ID`, then all that happens, without an end."""
-        self._readers.check_room()
-        (thread_id,), who = asked.values, asked.person
-        thread = await self._site.assistant.threads.see(who, thread_id)
-        text = asked.headers.get(b"last-event-id", b"").decode("latin-1").strip() or asked.query.get("after", "")
+        self._subscribers.check_capacity()
+        (thread_id,), principal = request.path_params, request.current_principal
+        thread = await self._state.assistant.threads.get(principal, thread_id)
+        text = request.headers.get(b"last-event-id", b"").decode("latin-1").strip() or request.query.get("after", "")
         after = parse_position(text or "0")
-        if after.line > thread.lines:
+        if after.line > thread.entry_count:
             raise InvalidRequest("This thread has no such event. Leave Last-Event-ID out to begin anew.")
-        await self._serve(asked, thread, after, receive, send, NO_FINAL_EVENTS)
+        await self._serve(request, thread, after, receive, send, NO_FINAL_EVENTS)
 
     async def _serve(
         self,
-        asked: HttpRequest,
+        request: HttpRequest,
         thread: Thread,
         after: Position,
         receive: Receive,
         send: Send,
-        last: frozenset[str],
-        more: tuple[Header, ...] = (),
+        final_events: frozenset[str],
+        extra_headers: tuple[Header, ...] = (),
     ) -> None:
-        follower, frame = self._site.assistant.follower(thread, after), partial(self._frame, asked, thread.id)
-        reader = self._readers.reader(asked, send, follower, frame, last)
-        await self._readers.serve(reader, thread, after, receive, more)
+        follower, frame = self._state.assistant.follower(thread, after), partial(self._encode_event, request, thread.id)
+        subscriber = self._subscribers.make_subscriber(request, send, follower, frame, final_events)
+        await self._subscribers.serve(subscriber, thread, after, receive, extra_headers)
 
-    async def _said_once(self, asked: HttpRequest, said: UserMessage, key: str) -> IdempotencyRecord:
-        who, digest = asked.person, request_digest(asked)
-        doors = await self._site.workspaces.doors(who.workspace)
-        kept = await self._site.assistant.threads.say_once(doors, who, said, idempotency_slot(who, key), digest)
+    async def _say_idempotent(self, request: HttpRequest, user_message: UserMessage, key: str) -> IdempotencyRecord:
+        principal, digest = request.current_principal, request_digest(request)
+        services = await self._state.workspaces.services(principal.workspace)
+        kept = await self._state.assistant.threads.say_idempotent(
+            services, principal, user_message, idempotency_slot(principal, key), digest
+        )
         if kept.digest != digest:
             raise IdempotencyMismatch("This Idempotency-Key was used for another request. Use a new one.")
         if kept.status != DONE_STATUS:
             raise Conflict("This was sent already; what came of it has been erased.")
         return kept
 
-    async def _where(self, asked: HttpRequest, kept: IdempotencyRecord) -> tuple[Thread, int]:
+    async def _stored_position(self, request: HttpRequest, kept: IdempotencyRecord) -> tuple[Thread, int]:
         done = json.loads(kept.body)
-        return await self._site.assistant.threads.see(asked.person, done["thread_id"]), done["line"]
+        return await self._state.assistant.threads.get(request.current_principal, done["thread_id"]), done["line"]
 
-    async def _frame(self, asked: HttpRequest, thread_id: str, told: StreamEvent) -> bytes:
-        body = encode_json({"type": told.name, "thread_id": thread_id, **told.data})
-        if told.approval:
-            body = b'%b,"approval":%b}' % (body[:-1], await self._approval(asked, told.approval))
-        return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(told.position).encode(), told.name.encode(), body)
+    async def _encode_event(self, request: HttpRequest, thread_id: str, stream_event: StreamEvent) -> bytes:
+        body = encode_json({"type": stream_event.name, "thread_id": thread_id, **stream_event.data})
+        if stream_event.approval:
+            body = b'%b,"approval":%b}' % (body[:-1], await self._approval(request, stream_event.approval))
+        return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+            str(stream_event.position).encode(),
+            stream_event.name.encode(),
+            body,
+        )
 
-    async def _approval(self, asked: HttpRequest, approval_id: str) -> bytes:
+    async def _approval(self, request: HttpRequest, approval_id: str) -> bytes:
         """As GET /api/approvals/{id} gives it, as it is now."""
-        doors = await self._site.workspaces.doors(asked.person.workspace)
-        reviewer = doors.reviewer(asked.person, self._site.clock())
-        return (await approval_response(self._site, doors, approval_id, reviewer)).body
+        services = await self._state.workspaces.services(request.current_principal.workspace)
+        reviewer = services.reviewer(request.current_principal, self._state.clock())
+        return (await approval_response(self._state, services, approval_id, reviewer)).body

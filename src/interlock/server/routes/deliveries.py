@@ -55,31 +55,34 @@ class DeliveriesQuery(BaseModel):
 
 @router.get("/api/deliveries", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_deliveries(
-    site: StateDep, who: PrincipalDep, wanted: Annotated[DeliveriesQuery, Query()]
+    state: StateDep, principal: PrincipalDep, query: Annotated[DeliveriesQuery, Query()]
 ) -> DeliveryList:
     """Messages to people by how they stand, the newest first; without a status, those that were given up."""
-    place = _parse_cursor(wanted.cursor)
-    page = await site.store.deliveries.page(who.workspace, wanted.status, wanted.channel, place, wanted.limit)
+    place = _parse_cursor(query.cursor)
+    page = await state.store.deliveries.page(principal.workspace, query.status, query.channel, place, query.limit)
     following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
-    return DeliveryList(items=[_info(each, who) for each in page.items], next=following)
+    return DeliveryList(items=[_info(each, principal) for each in page.items], next=following)
 
 
 @router.get("/api/approvals/{approval_id}/deliveries", responses=documented_errors(404), **require_roles(VIEWERS))
-async def list_approval_deliveries(approval_id: str, site: StateDep, who: PrincipalDep) -> DeliveryList:
+async def list_approval_deliveries(approval_id: str, state: StateDep, principal: PrincipalDep) -> DeliveryList:
     """Who was told of an approval, and where; at most 1,000. They go together with its content."""
-    await site.store.get(who.workspace, approval_id)
-    found = await site.store.deliveries.of_approval(who.workspace, approval_id)
-    return DeliveryList(items=[_info(each, who) for each in found])
+    await state.store.get(principal.workspace, approval_id)
+    found = await state.store.deliveries.for_approval(principal.workspace, approval_id)
+    return DeliveryList(items=[_info(each, principal) for each in found])
 
 
 @router.post("/api/deliveries/{delivery_id}/again", responses=documented_errors(404, 409), **require_roles(ADMINS))
-async def retry_delivery_now(delivery_id: str, site: StateDep, who: PrincipalDep) -> DeliveryInfo:
+async def retry_delivery_now(delivery_id: str, state: StateDep, principal: PrincipalDep) -> DeliveryInfo:
     """Tries at once what waits or was given up."""
-    return _info(await requeue_delivery(site.reach.of(who.workspace), delivery_id, who.name), who)
+    return _info(
+        await requeue_delivery(state.notifications.for_workspace(principal.workspace), delivery_id, principal.name),
+        principal,
+    )
 
 
-def _info(delivery: Delivery, who: Principal) -> DeliveryInfo:
-    return DeliveryInfo.model_validate(delivery_json(delivery, errors=who.role == ADMIN))
+def _info(delivery: Delivery, principal: Principal) -> DeliveryInfo:
+    return DeliveryInfo.model_validate(delivery_json(delivery, errors=principal.role == ADMIN))
 
 
 def _parse_cursor(cursor: str) -> DeliveryCursor:

@@ -43,14 +43,14 @@ class ApiDocs:
 
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
-    manual: ApiDocs = request.app.state.manual
-    return Response(manual.json, media_type="application/json")
+    api_docs: ApiDocs = request.app.state.manual
+    return Response(api_docs.json, media_type="application/json")
 
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    manual: ApiDocs = request.app.state.manual
-    return Response(manual.page, headers={"content-security-policy": CONTENT_SECURITY_POLICY}, media_type="text/html")
+    api_docs: ApiDocs = request.app.state.manual
+    return Response(api_docs.page, headers={"content-security-policy": CONTENT_SECURITY_POLICY}, media_type="text/html")
 
 
 def _page(sections: list[DocGroup], models: list[DocModel]) -> Iterator[str]:
@@ -79,8 +79,8 @@ def _route(route: DocRoute) -> Iterator[str]:
     yield f"<p class=who>{escape(allowed_roles(route))}</p>"
     yield from _table("Parameters", route.parameters)
     yield from _table("Body", route.body)
-    if route.answer:
-        yield f"<p>Answers <code>{escape(route.answer)}</code>.</p>"
+    if route.response_type:
+        yield f"<p>Answers <code>{escape(route.response_type)}</code>.</p>"
     yield f"<p>Errors: {escape(', '.join(route.errors))}.</p>" if route.errors else ""
     yield f"<pre>{escape(route.curl)}</pre></article>"
 

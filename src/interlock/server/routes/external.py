@@ -126,90 +126,92 @@ class ExternalRequestJson(ResponseModel):
 
 
 @router.post("/requests", responses=documented_responses(ExternalRequestJson, 409, 429), **require_roles(AGENTS))
-async def create_request(body: ExternalRequestBody, site: StateDep, caller: PrincipalDep) -> Response:
+async def create_request(body: ExternalRequestBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Takes a request in. The same one again is the same request; another one under its id is refused."""
-    doors = await site.workspaces.doors(caller.workspace)
-    now = site.clock()
-    wanted = _parse_expiry(body.metadata.expiresAt, now)
-    spec, gate = _action_spec(site, doors, body.actionType), doors.gate_for(caller)
-    call = make_tool_call(_request_proposal(body), caller, site, doors, SETTING)
-    call = replace(call, expires_in=wanted, decisions=spec.decisions)
+    services = await state.workspaces.services(principal.workspace)
+    now = state.clock()
+    expires_in = _parse_expiry(body.metadata.expiresAt, now)
+    spec, gate = _action_spec(state, services, body.actionType), services.gate_for(principal)
+    call = make_tool_call(_request_proposal(body), principal, state, services, SETTING)
+    call = replace(call, expires_in=expires_in, decisions=spec.decisions)
 
     async def ask() -> Outcome:
-        fill = _terms_filler(site, doors, body.actionType)
+        fill = _terms_filler(state, services, body.actionType)
         taken = not spec.secret  # in what does not fit, a secret could stand anywhere, and people would read it
-        return await gate.check(call, spec, approval_id=body.requestId, take_misfits=taken, fill=fill)
+        return await gate.check(call, spec, approval_id=body.requestId, accept_invalid=taken, fill=fill)
 
-    outcome = await site.quotas.spend(caller, gate, call, None, ask)
+    outcome = await state.quotas.run_within_quota(principal, gate, call, None, ask)
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return to_starlette(json_response(_denied_json(body.requestId, outcome, now)))
-    stored = await site.store.get(doors.workspace, body.requestId)
+    stored = await state.store.get(services.workspace, body.requestId)
     if stored.approval.subject.requester != call.requester:
         message = "This request id is known with another initiatedBy. Use a new one."
         raise CallMismatch(message)
-    return to_starlette(json_response(await _request_status_json(site, doors, stored, caller.credential)))
+    return to_starlette(json_response(await _request_status_json(state, services, stored, principal.credential)))
 
 
 @router.post(
     "/submit", responses=documented_responses(ExternalRequestJson, 404, 409, 410, 422), **require_roles(DECIDERS)
 )
-async def submit(body: SubmitAnswerBody, desk: ContextDep) -> Response:
+async def submit(body: SubmitAnswerBody, context: ContextDep) -> Response:
     """Answers a request. An answer that cannot be taken changes nothing: the request stays open, and says why."""
-    stored = await desk.site.store.get(desk.workspace, body.requestId)
-    _check_submission(body, desk.site)
-    await desk.inbox.decide(desk.workspace, body.requestId, _decision(body, stored.approval), desk.reviewer)
-    stored = await desk.site.store.get(desk.workspace, body.requestId)
-    return to_starlette(json_response(await _request_status_json(desk.site, desk.doors, stored)))
+    stored = await context.state.store.get(context.workspace, body.requestId)
+    _check_submission(body, context.state)
+    await context.inbox.decide(context.workspace, body.requestId, _decision(body, stored.approval), context.reviewer)
+    stored = await context.state.store.get(context.workspace, body.requestId)
+    return to_starlette(json_response(await _request_status_json(context.state, context.services, stored)))
 
 
 @router.get(
     "/resume/{request_id}", responses=documented_responses(ExternalRequestJson, 404), **require_roles(ALL_ROLES)
 )
-async def resume(request_id: str, site: StateDep, caller: PrincipalDep) -> Response:
+async def resume(request_id: str, state: StateDep, principal: PrincipalDep) -> Response:
     """What came of a request. Starts nothing: whoever does it calls start, which one caller can.
 
     An approved request that is frozen, or that the policy of now denies, is not told as approved.
     """
-    doors = await site.workspaces.doors(caller.workspace)
-    await doors.gate_for(caller).look(doors.workspace, request_id)  # tidies what time has decided
-    stored = await site.store.get(doors.workspace, request_id)
+    services = await state.workspaces.services(principal.workspace)
+    await services.gate_for(principal).get_outcome(services.workspace, request_id)  # tidies what time has decided
+    stored = await state.store.get(services.workspace, request_id)
     return to_starlette(
-        json_response(await _request_status_json(site, doors, stored, caller.credential if caller.is_agent else ""))
+        json_response(
+            await _request_status_json(state, services, stored, principal.credential if principal.is_agent else "")
+        )
     )
 
 
 async def _request_status_json(
-    site: ServerState, doors: WorkspaceServices, stored: Stored, key: str = ""
+    state: ServerState, services: WorkspaceServices, stored: Stored, key: str = ""
 ) -> dict[str, object]:
     """A yes is told only where a start with this key would be let through now: some who read it never start it."""
-    gate, now = doors.gate, site.clock()
-    approval = gate.stops.deferred(stored.approval, now)
-    told = external_request_json(stored._replace(approval=approval), now)
-    if told["status"] != "approved":
-        return told
-    stopped = await gate.stops.against(gate.policy, approval, key)
+    gate, now = services.gate, state.clock()
+    approval = gate.start_checks.defer_approval(stored.approval, now)
+    body = external_request_json(stored._replace(approval=approval), now)
+    if body["status"] != "approved":
+        return body
+    stopped = await gate.start_checks.fetch_start_error(gate.policy, approval, key)
     match stopped:
         case None:
-            return told
+            return body
         case Frozen():
-            return {**told, **FROZEN_FIELDS, "comment": f"Approved, and not to be done yet. {stopped.message}"}
+            return {**body, **FROZEN_FIELDS, "comment": f"Approved, and not to be done yet. {stopped.message}"}
         case DeniedNow():
-            return {**told, **DENIED_NOW_FIELDS, "comment": stopped.message, "resolvedAt": rfc3339(now)}
+            return {**body, **DENIED_NOW_FIELDS, "comment": stopped.message, "resolvedAt": rfc3339(now)}
         case _:
             assert_never(stopped)
 
 
 def external_request_json(stored: Stored, now: int) -> dict[str, object]:
     approval, status = stored.approval, status_at(stored.approval, now)
-    decided = approval.decision
+    decision_record = approval.decision
     return {
         "requestId": approval.id,
         "status": status,
         "decision": _decision_word(approval, status),
         "payload": shown_args(stored.payload) if status in MAY_RUN else None,
-        "comment": (decided.comment or decided.reason) if decided else "",
-        "reviewerId": decided.by if decided else None,
-        "resolvedAt": rfc3339(decided.at) if decided else None,
+        "comment": (decision_record.comment or decision_record.reason) if decision_record else "",
+        "reviewerId": decision_record.by if decision_record else None,
+        "resolvedAt": rfc3339(decision_record.at) if decision_record else None,
         "expiresAt": optional_rfc3339(approval.expires_at),
         "final": status != "pending" and (status != "rejected" or now >= (approval.release_at or 0)),
         "flags": [{"pointer": each.pointer, "message": each.message} for each in approval.misfits],
@@ -264,9 +266,9 @@ def _parse_expiry(text: str | None, now: int) -> int | None:
     return left
 
 
-def _action_spec(site: ServerState, doors: WorkspaceServices, name: str) -> ToolSpec:
+def _action_spec(state: ServerState, services: WorkspaceServices, name: str) -> ToolSpec:
     """What the server knows of a tool, as in every interface; an unknown one is what the request says, and asks."""
-    action, known, allows = site.action(name), known_spec(name, site, doors), site.settings.verification
+    action, known, allows = state.action(name), known_spec(name, state, services), state.settings.verification
     decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
     if known is None and action is None:
         return ToolSpec(name, decisions=decisions, declared=True)
@@ -284,23 +286,23 @@ def _action_schema(action: ActionSettings, strictness: str) -> Mapping[str, obje
     return schema
 
 
-def _terms_filler(site: ServerState, doors: WorkspaceServices, name: str) -> FillTerms:
+def _terms_filler(state: ServerState, services: WorkspaceServices, name: str) -> FillTerms:
     """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
-    team = action_team(name, site, doors)
+    team = action_team(name, state, services)
 
     def fill(ask: Ask, call: ToolCall) -> Ask:
-        rule = next((rule for rule in doors.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
+        rule = next((rule for rule in services.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
         given = rule.expires_in if rule else {}
         longest = max(given.values(), default=None) if ask.on_expiry == "approve" else None
-        window = longest or given.get(SETTING) or site.settings.escalation.auto_reject_after
+        window = longest or given.get(SETTING) or state.settings.escalation.auto_reject_after
         stages = ask.stages if team is None else with_team(ask.stages, team)
         return replace(ask, stages=stages, expires_in=min(window, call.expires_in or window))
 
     return fill
 
 
-def _check_submission(body: SubmitAnswerBody, site: ServerState) -> None:
-    verification = site.settings.verification
+def _check_submission(body: SubmitAnswerBody, state: ServerState) -> None:
+    verification = state.settings.verification
     problem = None
     if len(body.comment) > verification.max_comment_length:
         problem = Problem("/comment", f"at most {verification.max_comment_length} characters")
@@ -315,14 +317,14 @@ def _check_submission(body: SubmitAnswerBody, site: ServerState) -> None:
 
 def _decision(body: SubmitAnswerBody, approval: Approval) -> Decision:
     """Without a digest an answer counts only while nobody edited the payload; a modified one brings all of it anew."""
-    seen = Acknowledgement(body.argsSha256, (), "", body.comment)
+    acknowledgement = Acknowledgement(body.argsSha256, (), "", body.comment)
     whole = body.modifiedPayload is not None or approval.misfits
     if body.argsSha256 is None and whole and not approval.editors:
-        seen = replace(seen, args_sha256=approval.args_sha256)
+        acknowledgement = replace(acknowledgement, args_sha256=approval.args_sha256)
     match body.decision:
         case "approved":
-            return Approve(seen)
+            return Approve(acknowledgement)
         case "rejected":
-            return Reject(body.comment, replace(seen, comment=""))
+            return Reject(body.comment, replace(acknowledgement, comment=""))
         case "modified":
-            return Edit(body.modifiedPayload or {}, seen)
+            return Edit(body.modifiedPayload or {}, acknowledgement)

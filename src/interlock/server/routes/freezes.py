@@ -52,36 +52,38 @@ class FreezeList(BaseModel):
 
 
 @router.get("/api/freeze", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_freezes(site: StateDep, who: PrincipalDep, state: Literal["on", "all"] = "on") -> FreezeList:
+async def list_freezes(
+    server_state: StateDep, principal: PrincipalDep, state: Literal["on", "all"] = "on"
+) -> FreezeList:
     """What is frozen now, or the newest 1,000 freezes there ever were."""
-    freezes = _freezes(site)
-    found = await (freezes.every if state == "all" else freezes.on)(who.workspace)
+    freezes = _freezes(server_state)
+    found = await (freezes.list_all if state == "all" else freezes.list_active)(principal.workspace)
     return FreezeList(items=[_info(each) for each in found])
 
 
 @router.post("/api/freeze", responses=documented_errors(404, 409), status_code=201, **require_roles(ADMINS))
-async def freeze(body: FreezeBody, site: StateDep, who: PrincipalDep) -> FreezeInfo:
+async def freeze(body: FreezeBody, state: StateDep, principal: PrincipalDep) -> FreezeInfo:
     """Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason."""
-    if body.scope == "key" and body.name not in {key.id for key in await site.accounts.keys(who.workspace)}:
+    if body.scope == "key" and body.name not in {key.id for key in await state.accounts.keys(principal.workspace)}:
         raise NotFound("There is no key with this id in the workspace. Give the id that the list of keys shows.")
-    made = await _freezes(site).freeze(who.workspace, body.scope, body.name, body.reason, who.reviewer())
-    await site.workspaces.refresh(who.workspace)
-    warnings = freeze_warnings(made, await site.store.tools(who.workspace))
+    made = await _freezes(state).freeze(principal.workspace, body.scope, body.name, body.reason, principal.reviewer())
+    await state.workspaces.refresh(principal.workspace)
+    warnings = freeze_warnings(made, await state.store.tools(principal.workspace))
     return _info(made).model_copy(update={"warnings": warnings})
 
 
 @router.delete("/api/freeze/{freeze_id}", responses=documented_errors(404), **require_roles(ADMINS))
 async def unfreeze(
-    freeze_id: str, site: StateDep, who: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+    freeze_id: str, state: StateDep, principal: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> FreezeInfo:
     """Releases a freeze. Deadlines of the calls that it covered move by the time for which it was on."""
-    released = await _freezes(site).release(who.workspace, freeze_id, reason, who.reviewer())
-    await site.workspaces.refresh(who.workspace)
+    released = await _freezes(state).release(principal.workspace, freeze_id, reason, principal.reviewer())
+    await state.workspaces.refresh(principal.workspace)
     return _info(released)
 
 
-def _freezes(site: ServerState) -> Freezes:
-    return Freezes(site.store.freezes, site.clock)
+def _freezes(state: ServerState) -> Freezes:
+    return Freezes(state.store.freezes, state.clock)
 
 
 def _info(freeze: Freeze) -> FreezeInfo:

@@ -97,57 +97,59 @@ class GrantDetails(GrantInfo):
 
 
 @router.get("/api/grants", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_grants(site: StateDep, who: PrincipalDep, state: Literal["active", "all"] = "active") -> GrantList:
+async def list_grants(
+    server_state: StateDep, principal: PrincipalDep, state: Literal["active", "all"] = "active"
+) -> GrantList:
     """The newest 1,000 grants that let calls through now, or of all that were ever made."""
-    inbox = (await site.workspaces.doors(who.workspace)).inbox
-    grants = await (inbox.grants if state == "all" else inbox.active_grants)(who.workspace)
-    return GrantList(items=[_info(grant, site.clock()) for grant in grants])
+    inbox = (await server_state.workspaces.services(principal.workspace)).inbox
+    grants = await (inbox.grants if state == "all" else inbox.active_grants)(principal.workspace)
+    return GrantList(items=[_info(grant, server_state.clock()) for grant in grants])
 
 
 @router.post("/api/grants", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(DECIDERS))
-async def make_grant(body: GrantBody, site: StateDep, who: PrincipalDep, asked: RequestDep) -> CreatedGrant:
+async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, request: RequestDep) -> CreatedGrant:
     """Lets calls of a tool through without asking, as if one approved each of them."""
     if not body.reason.strip():
         raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
-    inbox = (await site.workspaces.doors(who.workspace)).inbox
-    definition = await inbox.definition(who.workspace, body.tool, body.agent)
-    draft = _draft(body, who, site, definition.spec.sha256, _grant_id(asked, who, site))
+    inbox = (await state.workspaces.services(principal.workspace)).inbox
+    definition = await inbox.definition(principal.workspace, body.tool, body.agent)
+    draft = _draft(body, principal, state, definition.spec.sha256, _grant_id(request, principal, state))
     try:
         with reject_misconfigured("/when"):
-            grant = await inbox.grant(draft, who.reviewer())
+            grant = await inbox.grant(draft, principal.reviewer())
     except Conflict:
-        grant = await _existing_grant(site, draft, who)
-    return CreatedGrant(**_fields(grant, site.clock()), warnings=list(grant_warnings(grant, definition)))
+        grant = await _existing_grant(state, draft, principal)
+    return CreatedGrant(**_fields(grant, state.clock()), warnings=list(grant_warnings(grant, definition)))
 
 
 @router.get("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(VIEWERS))
-async def show_grant(grant_id: str, site: StateDep, who: PrincipalDep) -> GrantDetails:
+async def show_grant(grant_id: str, state: StateDep, principal: PrincipalDep) -> GrantDetails:
     """What a grant covers, its limits, who made it and why, and the calls that it let through."""
-    inbox = (await site.workspaces.doors(who.workspace)).inbox
-    view: dict[str, Any] = grant_view_json(await inbox.show_grant(who.workspace, grant_id), site.clock())
+    inbox = (await state.workspaces.services(principal.workspace)).inbox
+    view: dict[str, Any] = grant_view_json(await inbox.show_grant(principal.workspace, grant_id), state.clock())
     return GrantDetails(**view)
 
 
 @router.delete("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(DECIDERS))
 async def revoke_grant(
-    grant_id: str, site: StateDep, who: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+    grant_id: str, state: StateDep, principal: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> GrantInfo:
     """Ends a grant: whoever made it, or an admin. What it let through stays allowed."""
-    inbox = (await site.workspaces.doors(who.workspace)).inbox
-    return _info(await inbox.revoke(who.workspace, grant_id, who.reviewer(), reason), site.clock())
+    inbox = (await state.workspaces.services(principal.workspace)).inbox
+    return _info(await inbox.revoke(principal.workspace, grant_id, principal.reviewer(), reason), state.clock())
 
 
-def _draft(body: GrantBody, who: Principal, site: ServerState, spec_sha256: str, grant_id: str) -> Grant:
+def _draft(body: GrantBody, principal: Principal, state: ServerState, spec_sha256: str, grant_id: str) -> Grant:
     return Grant(
         id=grant_id,
-        workspace=who.workspace,
+        workspace=principal.workspace,
         tool=body.tool,
         spec_sha256=spec_sha256,
         created_by="",
         teams=frozenset(),
         role="",
         created_at=0,
-        expires_at=site.clock() + parse_duration(body.expires_in),
+        expires_at=state.clock() + parse_duration(body.expires_in),
         agent=body.agent,
         when=body.when,
         max_uses=body.max_uses,
@@ -157,18 +159,18 @@ def _draft(body: GrantBody, who: Principal, site: ServerState, spec_sha256: str,
     )
 
 
-def _grant_id(asked: HttpRequest, who: Principal, site: ServerState) -> str:
+def _grant_id(request: HttpRequest, principal: Principal, state: ServerState) -> str:
     """The same for a request that is sent again under the same Idempotency-Key."""
-    key = asked.headers.get(b"idempotency-key")
+    key = request.headers.get(b"idempotency-key")
     if not key:
-        return uuid7(site.clock())
-    seed = sha256(b"\0".join((b"grant", who.workspace.encode(), who.name.encode(), key))).digest()
+        return uuid7(state.clock())
+    seed = sha256(b"\0".join((b"grant", principal.workspace.encode(), principal.name.encode(), key))).digest()
     return str(UUID(bytes=seed[:16], version=5))
 
 
-async def _existing_grant(site: ServerState, draft: Grant, who: Principal) -> Grant:
+async def _existing_grant(state: ServerState, draft: Grant, principal: Principal) -> Grant:
     """What the first of two same requests made; another one under its key is refused."""
-    made = await site.store.grant(who.workspace, draft.id)
+    made = await state.store.grant(principal.workspace, draft.id)
     same = (made.tool, made.agent, made.when, made.max_uses, made.budget_of, made.reason)
     if same != (draft.tool, draft.agent, draft.when, draft.max_uses, draft.budget_of, draft.reason):
         raise Conflict("This Idempotency-Key was used for another grant. Send a new one.", grant_id=made.id)

@@ -103,19 +103,25 @@ class KeyList(BaseModel):
 
 
 @router.get("/api/me/keys", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_my_keys(site: StateDep, who: PrincipalDep) -> KeyList:
+async def list_my_keys(state: StateDep, principal: PrincipalDep) -> KeyList:
     """One's own keys."""
-    return KeyList(items=[_key_info(key) for key in await _my_keys(site, who)])
+    return KeyList(items=[_key_info(key) for key in await _my_keys(state, principal)])
 
 
 @router.post("/api/me/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(VIEWERS))
-async def make_my_key(body: OwnKeyBody, site: StateDep, who: PrincipalDep) -> CreatedKey:
+async def make_my_key(body: OwnKeyBody, state: StateDep, principal: PrincipalDep) -> CreatedKey:
     """Makes a key of one's own, with at most one's own role. It ends with a changed password."""
-    role = body.role or who.role
-    if lesser_role(role, who.role) != role:
-        raise Forbidden(f"You are {who.role} here, so that a key of yours cannot be for more.")
-    made = await traced_accounts(site, who).create_key(
-        who.workspace, body.name, role, who.name, who.name, lasts=_parse_lifetime(body.expires_in), until=who.expires_at
+    role = body.role or principal.role
+    if lesser_role(role, principal.role) != role:
+        raise Forbidden(f"You are {principal.role} here, so that a key of yours cannot be for more.")
+    made = await traced_accounts(state, principal).create_key(
+        principal.workspace,
+        body.name,
+        role,
+        principal.name,
+        principal.name,
+        lifetime=_parse_lifetime(body.expires_in),
+        until=principal.expires_at,
     )
     return _created_key(*made)
 
@@ -127,43 +133,43 @@ async def make_my_key(body: OwnKeyBody, site: StateDep, who: PrincipalDep) -> Cr
     **require_recent_sign_in(VIEWERS),
 )
 async def rotate_my_key(
-    key_id: str, site: StateDep, who: PrincipalDep, body: RotateKeyBody | None = None
+    key_id: str, state: StateDep, principal: PrincipalDep, body: RotateKeyBody | None = None
 ) -> CreatedKey:
     """Makes a key in place of one of one's own, which ends after the overlap.
 
     With a key, only those of at most its role; the new one ends with that key at the latest.
     """
-    await _require_own_key(site, who, key_id)
-    return await _rotate(site, who, key_id, body or RotateKeyBody(), who.expires_at)
+    await _require_own_key(state, principal, key_id)
+    return await _rotate(state, principal, key_id, body or RotateKeyBody(), principal.expires_at)
 
 
 @router.delete("/api/me/keys/{key_id}", responses=documented_errors(404), **require_roles(VIEWERS))
-async def revoke_my_key(key_id: str, site: StateDep, who: PrincipalDep) -> KeyInfo:
+async def revoke_my_key(key_id: str, state: StateDep, principal: PrincipalDep) -> KeyInfo:
     """Ends a key of one's own, at once and for good. With a key, only those of at most its role."""
-    await _require_own_key(site, who, key_id)
-    return _key_info(await traced_accounts(site, who).revoke_key(who.workspace, key_id, who.name))
+    await _require_own_key(state, principal, key_id)
+    return _key_info(await traced_accounts(state, principal).revoke_key(principal.workspace, key_id, principal.name))
 
 
 @router.get("/api/keys", responses=documented_errors(), **require_roles(ADMINS))
-async def list_keys(site: StateDep, who: PrincipalDep) -> KeyList:
+async def list_keys(state: StateDep, principal: PrincipalDep) -> KeyList:
     """The newest 1,000 keys of the workspace, the revoked ones too."""
-    return KeyList(items=[_key_info(key) for key in await site.accounts.keys(who.workspace)])
+    return KeyList(items=[_key_info(key) for key in await state.accounts.keys(principal.workspace)])
 
 
 @router.post("/api/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
-async def make_key(body: KeyBody, site: StateDep, who: PrincipalDep) -> CreatedKey:
+async def make_key(body: KeyBody, state: StateDep, principal: PrincipalDep) -> CreatedKey:
     """Makes a key for an agent's program, or for somebody."""
     bindings = KeyBindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
-    made = await traced_accounts(site, who).create_key(
-        who.workspace,
+    made = await traced_accounts(state, principal).create_key(
+        principal.workspace,
         body.name,
         body.role,
-        who.name,
+        principal.name,
         user=body.user,
         bindings=bindings,
-        lasts=_parse_lifetime(body.expires_in),
+        lifetime=_parse_lifetime(body.expires_in),
     )
-    await site.workspaces.refresh(who.workspace)
+    await state.workspaces.refresh(principal.workspace)
     return _created_key(*made)
 
 
@@ -173,35 +179,43 @@ async def make_key(body: KeyBody, site: StateDep, who: PrincipalDep) -> CreatedK
     status_code=201,
     **require_recent_sign_in(ADMINS),
 )
-async def rotate_key(key_id: str, site: StateDep, who: PrincipalDep, body: RotateKeyBody | None = None) -> CreatedKey:
+async def rotate_key(
+    key_id: str, state: StateDep, principal: PrincipalDep, body: RotateKeyBody | None = None
+) -> CreatedKey:
     """Makes a key with the same bindings in place of another, which ends after the overlap."""
-    return await _rotate(site, who, key_id, body or RotateKeyBody())
+    return await _rotate(state, principal, key_id, body or RotateKeyBody())
 
 
 @router.delete("/api/keys/{key_id}", responses=documented_errors(404), **require_roles(ADMINS))
-async def revoke_key(key_id: str, site: StateDep, who: PrincipalDep) -> KeyInfo:
+async def revoke_key(key_id: str, state: StateDep, principal: PrincipalDep) -> KeyInfo:
     """Ends a key, at once and for good."""
-    return _key_info(await traced_accounts(site, who).revoke_key(who.workspace, key_id, who.name))
+    return _key_info(await traced_accounts(state, principal).revoke_key(principal.workspace, key_id, principal.name))
 
 
 async def _rotate(
-    site: ServerState, who: Principal, key_id: str, body: RotateKeyBody, until: int | None = None
+    state: ServerState, principal: Principal, key_id: str, body: RotateKeyBody, until: int | None = None
 ) -> CreatedKey:
     overlap, lasts = parse_duration(body.overlap), _parse_lifetime(body.expires_in)
     return _created_key(
-        *await traced_accounts(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts, until)
+        *await traced_accounts(state, principal).rotate_key(
+            principal.workspace, key_id, principal.name, overlap, lasts, until
+        )
     )
 
 
-async def _require_own_key(site: ServerState, who: Principal, key_id: str) -> None:
-    found = next((key for key in await _my_keys(site, who) if key.id == key_id), None)
+async def _require_own_key(state: ServerState, principal: Principal, key_id: str) -> None:
+    found = next((key for key in await _my_keys(state, principal) if key.id == key_id), None)
     if found is None:
         raise NotFound("You have no key with this id.", key_id=key_id)
-    check_own_key(who, found)
+    check_own_key(principal, found)
 
 
-async def _my_keys(site: ServerState, who: Principal) -> list[ApiKey]:
-    return [key for key in await site.accounts.keys(who.workspace) if key.person == who.name and key.role != AGENT]
+async def _my_keys(state: ServerState, principal: Principal) -> list[ApiKey]:
+    return [
+        key
+        for key in await state.accounts.keys(principal.workspace)
+        if key.person == principal.name and key.role != AGENT
+    ]
 
 
 def _parse_lifetime(text: str) -> int | None:

@@ -68,45 +68,45 @@ class CodeTicket(BaseModel):
 
 
 @router.post("/look", responses=documented_errors(404, 410))
-async def inspect_link(body: MessageLinkBody, site: StateDep, asked: RequestDep, guard: AuthDep) -> LinkedApproval:
+async def inspect_link(body: MessageLinkBody, state: StateDep, request: RequestDep, auth: AuthDep) -> LinkedApproval:
     """Shows the call of a message's link. Spends nothing and decides nothing, however often it is asked."""
-    guard.check_origin(asked.headers)
-    token = await site.reach.token(body.token)
+    auth.check_origin(request.headers)
+    token = await state.notifications.verify_link_token(body.token)
     delivery = token.delivery
-    doors = await site.workspaces.doors(delivery.workspace)
-    view = await doors.inbox.show(delivery.workspace, delivery.approval_id)
+    services = await state.workspaces.services(delivery.workspace)
+    view = await services.inbox.show(delivery.workspace, delivery.approval_id)
     size = len(view.stored.payload.args or b"")
-    told = await offload(size, lambda: message_view_json(view, site.clock()))
+    told = await offload(size, lambda: message_view_json(view, state.clock()))
     return LinkedApproval(
         approval=ApprovalJson.model_validate(told),
-        person=token.person.person,
+        person=token.recipient.person,
         workspace=delivery.workspace,
-        spent=delivery.spent_at is not None,
-        codes=_code_channel(site, token) is not None,
+        spent=delivery.used_at is not None,
+        codes=_code_channel(state, token) is not None,
     )
 
 
 @router.post("/code", responses=documented_errors(429))
-async def ask_for_code(body: MessageLinkBody, site: StateDep, asked: RequestDep, guard: AuthDep) -> CodeTicket:
+async def ask_for_code(body: MessageLinkBody, state: StateDep, request: RequestDep, auth: AuthDep) -> CodeTicket:
     """Has a code sent to the person that a link is for. What is answered tells nothing about the link."""
-    guard.check_origin(asked.headers)
-    _check_code_rate(site.code_asks, asked, site.clock())
+    auth.check_origin(request.headers)
+    _check_code_rate(state.code_rate_limiter, request, state.clock())
     made = codes.SignInCode(secrets.token_urlsafe(32), codes.make_code_number())
-    site.aside.begin(_send_code(site, body.token, made, client_address(asked)))
+    state.background_tasks.begin(_send_code(state, body.token, made, client_address(request)))
     return CodeTicket(ticket=made.ticket)
 
 
 @router.post("/session", responses=documented_errors(429))
 async def sign_in_with_code(
-    body: MessageCodeBody, site: StateDep, asked: RequestDep, guard: AuthDep, response: Response
+    body: MessageCodeBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
     """Signs in the person that a link is for, with the code that was sent to them."""
-    guard.check_origin(asked.headers)
-    token = await _resolve_token(site, body.token)
+    auth.check_origin(request.headers)
+    token = await _resolve_token(state, body.token)
     code = codes.SignInCode(body.ticket, body.code.replace(" ", ""))
-    workspace, person = token.delivery.workspace, token.person.person
-    principal, session = await site.accounts.use_code(workspace, person, code, client_address(asked))
-    await start_session(site, guard, asked, session, response, codes.SESSION_LIFETIME)
+    workspace, person = token.delivery.workspace, token.recipient.person
+    principal, session = await state.accounts.use_code(workspace, person, code, client_address(request))
+    await start_session(state, auth, request, session, response, codes.SESSION_LIFETIME)
     return SignedInUser(**to_current_user(principal).model_dump(), next=f"/a/{token.delivery.approval_id}")
 
 
@@ -155,38 +155,38 @@ def _blank(value: object) -> object:
             return []
 
 
-def _code_channel(site: ServerState, token: LinkToken) -> SignInCodeChannel | None:
-    return site.reach.proving(token.delivery) if token.person.email else None
+def _code_channel(state: ServerState, token: LinkToken) -> SignInCodeChannel | None:
+    return state.notifications.find_code_channel(token.delivery) if token.recipient.email else None
 
 
-async def _resolve_token(site: ServerState, text: str) -> LinkToken:
+async def _resolve_token(state: ServerState, text: str) -> LinkToken:
     """A link that does not hold is told as a code that is wrong."""
     try:
-        return await site.reach.token(text)
+        return await state.notifications.verify_link_token(text)
     except (NotFound, Expired):
         raise codes.invalid_code_error() from None
 
 
-async def _send_code(site: ServerState, text: str, code: codes.SignInCode, address: str) -> None:
+async def _send_code(state: ServerState, text: str, code: codes.SignInCode, address: str) -> None:
     """Nobody waits for this; what goes wrong is in the log, without the code."""
     try:
-        token = await site.reach.token(text)
-        channel = _code_channel(site, token)
-        workspace, person = token.delivery.workspace, token.person.person
-        if channel is None or not await site.accounts.add_code(workspace, person, code, address):
+        token = await state.notifications.verify_link_token(text)
+        channel = _code_channel(state, token)
+        workspace, person = token.delivery.workspace, token.recipient.person
+        if channel is None or not await state.accounts.add_code(workspace, person, code, address):
             return
-        await channel.send_code(token.person, code.number, secrets.token_hex(16), site.clock())
+        await channel.send_code(token.recipient, code.number, secrets.token_hex(16), state.clock())
     except DeliveryFailed as error:
-        site.log.tell("warning", "code_failed", channel=token.delivery.way.channel, note=error.message)
+        state.log.write("warning", "code_failed", channel=token.delivery.target.channel, note=error.message)
     except (NotFound, Expired):
         return  # whoever asked is told what everybody is told
     except Error as error:
-        site.log.failed("code_failed", error)
+        state.log.write_exception("code_failed", error)
 
 
-def _check_code_rate(asks: AttemptLimiter, asked: HttpRequest, now: int) -> None:
-    where = client_address(asked)
-    wait = asks.wait(where, now)
+def _check_code_rate(limiter: AttemptLimiter, request: HttpRequest, now: int) -> None:
+    where = client_address(request)
+    wait = limiter.retry_after(where, now)
     if wait:
         raise TooManyRequests(f"Too many codes were asked for. Try again in {wait} seconds.", retry_after=wait)
-    asks.begin(where, now)
+    limiter.record_attempt(where, now)

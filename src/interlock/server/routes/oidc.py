@@ -78,41 +78,41 @@ class OidcProvider:
         self._document_at = 0
         self._keys: KeySet | None = None
         self._keys_at = 0
-        self._looking = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def begin(self) -> PendingSignIn:
         return PendingSignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48))
 
-    async def address(self, begun: PendingSignIn) -> str:
+    async def authorization_url(self, pending_sign_in: PendingSignIn) -> str:
         """Where the browser goes to sign in."""
-        document = await self._about()
+        document = await self._get_metadata()
         query = {
             "response_type": "code",
             "client_id": self._settings.client_id,
             "redirect_uri": self._redirect_uri,
             "scope": " ".join(self._settings.scopes),
-            "state": begun.state,
-            "nonce": begun.nonce,
-            "code_challenge": create_s256_code_challenge(begun.verifier),
+            "state": pending_sign_in.state,
+            "nonce": pending_sign_in.nonce,
+            "code_challenge": create_s256_code_challenge(pending_sign_in.verifier),
             "code_challenge_method": "S256",
         }
         endpoint = _endpoint(document, "authorization_endpoint")
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
-    async def finish(self, begun: PendingSignIn, query: Mapping[str, str]) -> OidcIdentity:
+    async def complete_sign_in(self, pending_sign_in: PendingSignIn, query: Mapping[str, str]) -> OidcIdentity:
         """Raises Unauthenticated, with the reason, unless all of it fits."""
-        if not hmac.compare_digest(query.get("state", "").encode(), begun.state.encode()):
+        if not hmac.compare_digest(query.get("state", "").encode(), pending_sign_in.state.encode()):
             raise _sign_in_failed("the answer does not belong to a sign-in that was begun here")
         if query.get("iss", self._settings.issuer).rstrip("/") != self._settings.issuer:
             raise _sign_in_failed("the answer is another provider's")
         if "error" in query or not query.get("code"):
             raise _sign_in_failed("the provider did not let you in")
-        tokens = await self._redeemed(query["code"], begun.verifier)
-        claims = await self._claims(tokens, begun.nonce)
-        return self._vouched({**await self._more(claims, tokens.access), **claims})
+        tokens = await self._redeem_code(query["code"], pending_sign_in.verifier)
+        claims = await self._claims(tokens, pending_sign_in.nonce)
+        return self._identity({**await self._fetch_userinfo(claims, tokens.access), **claims})
 
-    async def _redeemed(self, code: str, verifier: str) -> OidcTokens:
-        document, settings = await self._about(), self._settings
+    async def _redeem_code(self, code: str, verifier: str) -> OidcTokens:
+        document, settings = await self._get_metadata(), self._settings
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -145,31 +145,31 @@ class OidcProvider:
             ) from None
         return cast(Mapping[str, Any], claims)
 
-    async def _more(self, claims: Mapping[str, Any], access: str) -> Mapping[str, Any]:
+    async def _fetch_userinfo(self, claims: Mapping[str, Any], access: str) -> Mapping[str, Any]:
         """What some providers tell only if asked; it counts if it is about the same person."""
         wanted = {"email", *([self._settings.teams_claim] if self._settings.teams_claim else [])}
-        document = await self._about()
+        document = await self._get_metadata()
         if wanted <= claims.keys() or "userinfo_endpoint" not in document:
             return {}
         bearer = {"authorization": f"Bearer {access}"}
-        status, told = await _fetch_json("GET", _endpoint(document, "userinfo_endpoint"), headers=bearer)
-        if status != 200 or told.get("sub") != claims.get("sub"):
+        status, userinfo = await _fetch_json("GET", _endpoint(document, "userinfo_endpoint"), headers=bearer)
+        if status != 200 or userinfo.get("sub") != claims.get("sub"):
             return {}
         paired = {"email", "email_verified"} if "email" in claims else set()  # one of them says nothing of another's
-        return {key: value for key, value in told.items() if key not in paired}
+        return {key: value for key, value in userinfo.items() if key not in paired}
 
     async def _keys_for(self, token: str) -> KeySet:
         """Looked up again if the token names a key that is not known: providers change them."""
-        return await self._key_set(KEY_REFRESH_INTERVAL if self._is_strange(token) else METADATA_MAX_AGE)
+        return await self._key_set(KEY_REFRESH_INTERVAL if self._has_unknown_key(token) else METADATA_MAX_AGE)
 
-    def _is_strange(self, token: str) -> bool:
+    def _has_unknown_key(self, token: str) -> bool:
         named = jwt_key_id(token)
         return self._keys is None or all(key.kid != named for key in self._keys.keys)
 
     async def _key_set(self, fresh: int) -> KeySet:
-        async with self._looking:
+        async with self._lock:
             if self._keys is None or self._clock() - self._keys_at >= fresh:
-                document = await self._about_now()
+                document = await self._load_metadata()
                 _, answer = await _fetch_json("GET", _endpoint(document, "jwks_uri"))
                 try:
                     self._keys = KeySet.import_key_set(cast(Any, answer))
@@ -180,11 +180,11 @@ class OidcProvider:
                 self._keys_at = self._clock()
             return self._keys
 
-    async def _about(self) -> Mapping[str, Any]:
-        async with self._looking:
-            return await self._about_now()
+    async def _get_metadata(self) -> Mapping[str, Any]:
+        async with self._lock:
+            return await self._load_metadata()
 
-    async def _about_now(self) -> Mapping[str, Any]:
+    async def _load_metadata(self) -> Mapping[str, Any]:
         if not self._document or self._clock() - self._document_at >= METADATA_MAX_AGE:
             address = f"{self._settings.issuer}/.well-known/openid-configuration"
             status, document = await _fetch_json("GET", address)
@@ -199,7 +199,7 @@ class OidcProvider:
         """As it spells itself, with or without a slash at the end."""
         return str(self._document.get("issuer", self._settings.issuer))
 
-    def _vouched(self, claims: Mapping[str, Any]) -> OidcIdentity:
+    def _identity(self, claims: Mapping[str, Any]) -> OidcIdentity:
         subject, email = claims.get("sub"), claims.get("email")
         if not isinstance(subject, str) or not subject:
             raise _sign_in_failed("the provider does not say who you are")
@@ -286,50 +286,52 @@ ProviderDep = Annotated[OidcProvider, Depends(current_provider)]
 NextPath = Annotated[str, Query(alias="next")]
 
 
-def make_provider(site: ServerState) -> OidcProvider | None:
-    settings = site.settings.server.oidc
-    return None if settings is None else OidcProvider(settings, f"{site.public_url}{CALLBACK}", site.clock)
+def make_provider(state: ServerState) -> OidcProvider | None:
+    settings = state.settings.server.oidc
+    return None if settings is None else OidcProvider(settings, f"{state.public_url}{CALLBACK}", state.clock)
 
 
 @router.get("/auth/oidc")
 async def redirect_to_provider(
-    site: StateDep, guard: AuthDep, there: ProviderDep, path: NextPath = ""
+    state: StateDep, auth: AuthDep, provider: ProviderDep, path: NextPath = ""
 ) -> RedirectResponse:
     """To the provider."""
-    begun = there.begin()
-    address = await there.address(begun)
-    answer = RedirectResponse(address, 303)
-    answer.raw_headers.append(
-        _cookie_header(guard, await _seal_cookie(site, begun, local_path(path)), SIGN_IN_TIMEOUT // 1000)
+    pending_sign_in = provider.begin()
+    address = await provider.authorization_url(pending_sign_in)
+    response = RedirectResponse(address, 303)
+    response.raw_headers.append(
+        _cookie_header(auth, await _seal_cookie(state, pending_sign_in, local_path(path)), SIGN_IN_TIMEOUT // 1000)
     )
-    return answer
+    return response
 
 
 @router.get(CALLBACK)
-async def handle_callback(site: StateDep, asked: RequestDep, guard: AuthDep, there: ProviderDep) -> RedirectResponse:
+async def handle_callback(
+    state: StateDep, request: RequestDep, auth: AuthDep, provider: ProviderDep
+) -> RedirectResponse:
     """From the provider; leads on to a path of ours."""
-    begun, path = await _open_cookie(site, _read_cookie(guard, asked))
-    principal, token = await _sign_in(site, await there.finish(begun, asked.query))
-    answer = RedirectResponse(path, 303)
-    answer.raw_headers.append(_cookie_header(guard, "", 0))
-    await start_session(site, guard, asked, token, answer)
-    await site.workspaces.refresh(principal.workspace)
-    return answer
+    pending_sign_in, path = await _open_cookie(state, _read_cookie(auth, request))
+    principal, token = await _sign_in(state, await provider.complete_sign_in(pending_sign_in, request.query))
+    response = RedirectResponse(path, 303)
+    response.raw_headers.append(_cookie_header(auth, "", 0))
+    await start_session(state, auth, request, token, response)
+    await state.workspaces.refresh(principal.workspace)
+    return response
 
 
-async def _sign_in(site: ServerState, vouched: OidcIdentity) -> tuple[Principal, str]:
+async def _sign_in(state: ServerState, identity: OidcIdentity) -> tuple[Principal, str]:
     """Somebody who is known by the subject, or by a verified address, or who is new where that is allowed."""
-    settings = site.settings.server.oidc
+    settings = state.settings.server.oidc
     assert settings is not None  # noqa: S101  there is a provider
-    _check_domain(settings, vouched.email)
-    teams = frozenset(sorted(team for team in vouched.teams if is_name(team))[:MAX_TEAMS])
-    role = settings.role if vouched.email else ""  # whoever is new is called by an address that is theirs
-    name = vouched.email if is_name(vouched.email) else "anybody"
-    principal, token = await site.accounts.with_subject(
-        settings.workspace, vouched.subject, vouched.email, name, role, teams
+    _check_domain(settings, identity.email)
+    teams = frozenset(sorted(team for team in identity.teams if is_name(team))[:MAX_TEAMS])
+    role = settings.role if identity.email else ""  # whoever is new is called by an address that is theirs
+    name = identity.email if is_name(identity.email) else "anybody"
+    principal, token = await state.accounts.sign_in_by_subject(
+        settings.workspace, identity.subject, identity.email, name, role, teams
     )
     if settings.teams_claim and principal.teams != teams:
-        await site.accounts.change_user(settings.workspace, principal.name, SYSTEM_ACTOR, teams=teams)
+        await state.accounts.change_user(settings.workspace, principal.name, SYSTEM_ACTOR, teams=teams)
     return principal, token
 
 
@@ -342,36 +344,38 @@ def _check_domain(settings: OidcSettings, email: str) -> None:
 # The cookie
 
 
-async def _seal_cookie(site: ServerState, begun: PendingSignIn, path: str) -> str:
+async def _seal_cookie(state: ServerState, pending_sign_in: PendingSignIn, path: str) -> str:
     """Nobody else can make one, and it ends by itself."""
-    body = urlsafe_b64encode(encode_json([*begun, path, site.clock() + SIGN_IN_TIMEOUT])).decode().rstrip("=")
-    return f"{body}.{await _cookie_signature(site, body)}"
+    body = (
+        urlsafe_b64encode(encode_json([*pending_sign_in, path, state.clock() + SIGN_IN_TIMEOUT])).decode().rstrip("=")
+    )
+    return f"{body}.{await _cookie_signature(state, body)}"
 
 
-async def _open_cookie(site: ServerState, value: str) -> tuple[PendingSignIn, str]:
+async def _open_cookie(server_state: ServerState, value: str) -> tuple[PendingSignIn, str]:
     body, _, seal = value.partition(".")
-    if not body or not hmac.compare_digest(seal.encode(), (await _cookie_signature(site, body)).encode()):
+    if not body or not hmac.compare_digest(seal.encode(), (await _cookie_signature(server_state, body)).encode()):
         raise Unauthenticated("This browser has begun no sign-in, or took too long. Begin again at /signin.")
-    begun: Any = parse_json(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    state, nonce, verifier, path, until = begun
-    if site.clock() >= until:
+    fields: Any = parse_json(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    state, nonce, verifier, path, until = fields
+    if server_state.clock() >= until:
         raise Unauthenticated("The sign-in took too long. Begin again at /signin.")
     return PendingSignIn(state, nonce, verifier), local_path(path)
 
 
-async def _cookie_signature(site: ServerState, body: str) -> str:
-    settings = site.settings.server.oidc
-    key = await site.store.secret_key(settings.workspace if settings else "default")
+async def _cookie_signature(state: ServerState, body: str) -> str:
+    settings = state.settings.server.oidc
+    key = await state.store.secret_key(settings.workspace if settings else "default")
     return hmac.new(key, b"interlock oidc " + body.encode(), sha256).hexdigest()
 
 
-def _cookie_name(guard: Auth) -> str:
-    return f"{guard.cookie}-oidc"
+def _cookie_name(auth: Auth) -> str:
+    return f"{auth.cookie_name}-oidc"
 
 
-def _read_cookie(guard: Auth, asked: HttpRequest) -> str:
-    return guard.cookie_of(asked.headers, _cookie_name(guard))
+def _read_cookie(auth: Auth, request: HttpRequest) -> str:
+    return auth.read_cookie(request.headers, _cookie_name(auth))
 
 
-def _cookie_header(guard: Auth, value: str, seconds: int) -> Header:
-    return guard.cookie_header(_cookie_name(guard), value, seconds)
+def _cookie_header(auth: Auth, value: str, seconds: int) -> Header:
+    return auth.cookie_header(_cookie_name(auth), value, seconds)

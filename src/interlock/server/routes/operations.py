@@ -31,14 +31,14 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz", responses=documented_errors(503))
-async def readyz(site: StateDep) -> dict[str, str]:
+async def readyz(state: StateDep) -> dict[str, str]:
     """The database is there and up to date; a server that is about to stop is not ready."""
-    if site.stopping.is_set():
+    if state.stopping.is_set():
         raise NotReady("The server is about to stop. Ask another, or wait until it is started again.")
     try:
         async with asyncio.timeout(READY_TIMEOUT):
-            site.store.check()
-            await site.store.migrations()
+            state.store.check_same_database()
+            await state.store.migrations()
     except TimeoutError:
         raise StoreUnavailable(f"The database did not answer within {READY_TIMEOUT:.0f} seconds.") from None
     return {"status": "ready"}
@@ -50,9 +50,9 @@ async def readyz(site: StateDep) -> dict[str, str]:
     response_class=Response,
     **require_roles(VIEWERS),
 )
-async def metrics(caller: PrincipalDep, every: Annotated[MetricsExporter, Depends(metrics_exporter)]) -> Response:
+async def metrics(principal: PrincipalDep, every: Annotated[MetricsExporter, Depends(metrics_exporter)]) -> Response:
     """For Prometheus: what happens in the workspace of the key, and how the process does."""
-    return Response(await every.text(caller.workspace), media_type=CONTENT_TYPE_LATEST)
+    return Response(await every.text(principal.workspace), media_type=CONTENT_TYPE_LATEST)
 
 
 class NotReady(Error):
@@ -70,12 +70,12 @@ class About(BaseModel):
 
 
 @router.get("/api/about", responses=documented_errors(), **require_roles(VIEWERS))
-async def about(site: StateDep, who: PrincipalDep) -> About:
+async def about(state: StateDep, principal: PrincipalDep) -> About:
     """Which version runs, and on what."""
     return About(
         version=__version__,
-        database="PostgreSQL" if site.settings.storage.url.startswith("postgres") else "SQLite",
-        retention=site.settings.storage.kept,
-        provider=site.settings.server.oidc is not None,
-        workspace=who.workspace,
+        database="PostgreSQL" if state.settings.storage.url.startswith("postgres") else "SQLite",
+        retention=state.settings.storage.retention_text,
+        provider=state.settings.server.oidc is not None,
+        workspace=principal.workspace,
     )

@@ -71,30 +71,32 @@ class CompletePauseBody(RequestBody):
 
 
 class PauseRoutes:
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
-        self._pauses = site.store.pauses
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._pauses = state.store.pauses
 
-    async def pause(self, asked: HttpRequest) -> HttpResponse:
-        body = await asked.json(PauseBody, MAX_BODY)
-        state = await offload(len(asked.body), lambda: _decode_state(body.state))
+    async def pause(self, request: HttpRequest) -> HttpResponse:
+        body = await request.parse_body(PauseBody, MAX_BODY)
+        state = await offload(len(request.body), lambda: _decode_state(body.state))
         called = body.called or body.run_id
         if not body.run_id.isprintable():
             raise InvalidRequest("/run_id: It has characters that cannot be seen.")
         check_pause(body.run_id, state)
         check_pause(called, state)
-        whose, quotas = _pause_owner(asked, body.agent), self._site.quotas
-        quotas.take(asked.person)
-        async with quotas.pausing(asked.person, len(state), lambda: self._pauses.stored(whose, body.run_id)):
-            pause = await self._pauses.pause(whose, body.run_id, called, state)
+        scope, quotas = _pause_owner(request, body.agent), self._state.quotas
+        quotas.count_write(request.current_principal)
+        async with quotas.reserve_paused_bytes(
+            request.current_principal, len(state), lambda: self._pauses.stored_bytes(scope, body.run_id)
+        ):
+            pause = await self._pauses.pause(scope, body.run_id, called, state)
         return json_response(_pause_json(pause))
 
-    async def listed(self, asked: HttpRequest) -> HttpResponse:
+    async def list_pauses(self, request: HttpRequest) -> HttpResponse:
         """For people all of them, for an agent those that were paused with its key; never with their state."""
-        query, person = asked.query, asked.person
-        whose = _pause_owner(asked, "") if person.is_agent else PauseScope(person.workspace, "")
-        page = await self._pauses.paused(
-            whose._replace(agent=_check_agent_name(query.get("agent", ""))),
+        query, principal = request.query, request.current_principal
+        scope = _pause_owner(request, "") if principal.is_agent else PauseScope(principal.workspace, "")
+        page = await self._pauses.list_paused(
+            scope._replace(agent=_check_agent_name(query.get("agent", ""))),
             _parse_cursor(query.get("cursor", "")),
             _parse_limit(query),
         )
@@ -104,65 +106,70 @@ class PauseRoutes:
         ]
         return json_response({"items": items, "next": following})
 
-    async def claim(self, asked: HttpRequest) -> HttpResponse:
+    async def claim(self, request: HttpRequest) -> HttpResponse:
         """With `wait` the answer is held back while no run can go on, or until the server stops."""
-        body = await asked.json(ClaimPausesBody)
-        whose = _pause_owner(asked, body.agent)
-        ours = f"remote:{asked.person.credential}:"
-        holder = LeaseHolder(f"{ours}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
-        taken = await self._pauses.held_by(whose, holder.runner) if body.attempt else ()
+        body = await request.parse_body(ClaimPausesBody)
+        scope = _pause_owner(request, body.agent)
+        runner_prefix = f"remote:{request.current_principal.credential}:"
+        holder = LeaseHolder(f"{runner_prefix}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
+        taken = await self._pauses.leased_by(scope, holder.runner) if body.attempt else ()
         if not taken:
-            taken = await self._waited(asked, holder, body, ours)
-        held = [runner for runner in await self._pauses.held(whose) if runner.startswith(ours)]
-        names = sorted({runner.removeprefix(ours).partition(":")[2] for runner in held} - {"", body.runner})[:100]
+            taken = await self._wait_ready(request, holder, body, runner_prefix)
+        held = [runner for runner in await self._pauses.lease_holders(scope) if runner.startswith(runner_prefix)]
+        names = sorted({runner.removeprefix(runner_prefix).partition(":")[2] for runner in held} - {"", body.runner})[
+            :100
+        ]
         return await offload(sum(len(pause.state) for pause in taken), lambda: _claimed_response(taken, names))
 
-    async def renew(self, asked: HttpRequest) -> HttpResponse:
-        body = await asked.json(RenewPauseBody)
-        await self._pauses.renew(_pause_owner(asked, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
+    async def renew(self, request: HttpRequest) -> HttpResponse:
+        body = await request.parse_body(RenewPauseBody)
+        await self._pauses.renew(_pause_owner(request, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
         return json_response({"run_id": body.run_id, "fence": body.fence})
 
-    async def release(self, asked: HttpRequest) -> HttpResponse:
-        body = await asked.json(ReleasePauseBody)
-        pause = await self._pauses.let_go(_pause_owner(asked, ""), body.run_id, body.fence, failed=body.failed)
+    async def release(self, request: HttpRequest) -> HttpResponse:
+        body = await request.parse_body(ReleasePauseBody)
+        pause = await self._pauses.release_lease(_pause_owner(request, ""), body.run_id, body.fence, failed=body.failed)
         return json_response({"run_id": body.run_id, "seconds": pause / 1000})
 
-    async def resumed(self, asked: HttpRequest) -> HttpResponse:
-        body = await asked.json(CompletePauseBody)
-        over = await self._pauses.resumed(_pause_owner(asked, ""), body.run_id, body.fence)
+    async def complete(self, request: HttpRequest) -> HttpResponse:
+        body = await request.parse_body(CompletePauseBody)
+        over = await self._pauses.complete(_pause_owner(request, ""), body.run_id, body.fence)
         return json_response({"run_id": body.run_id, "over": over})
 
-    async def _waited(
-        self, asked: HttpRequest, holder: LeaseHolder, body: ClaimPausesBody, ours: str
+    async def _wait_ready(
+        self, request: HttpRequest, holder: LeaseHolder, body: ClaimPausesBody, runner_prefix: str
     ) -> Sequence[Pause]:
         """A client that closed its connection takes nothing: it would hold the run until its lease ends."""
-        whose, gone = _pause_owner(asked, body.agent), frozenset(body.gone)
+        scope, gone = _pause_owner(request, body.agent), frozenset(body.gone)
 
         def is_gone(runner: str) -> bool:
-            return runner.startswith(ours) and runner.removeprefix(ours).partition(":")[2] in gone
+            return runner.startswith(runner_prefix) and runner.removeprefix(runner_prefix).partition(":")[2] in gone
 
-        waiting = asyncio.ensure_future(self._pauses.ready(whose, holder, body.wait, body.limit, is_gone))
-        ends = (self._site.stopping.wait(), *([asked.disconnected()] if body.wait else []))
+        waiting = asyncio.ensure_future(self._pauses.wait_ready(scope, holder, body.wait, body.limit, is_gone))
+        ends = (self._state.stopping.wait(), *([request.disconnected()] if body.wait else []))
         others = [asyncio.ensure_future(each) for each in ends]
-        self._site.meters.waiting += 1
+        self._state.counters.waiting += 1
         try:
             await asyncio.wait((waiting, *others), return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else ()
         finally:
-            self._site.meters.waiting -= 1
+            self._state.counters.waiting -= 1
             for task in (waiting, *others):
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
 
 
-def _pause_owner(asked: HttpRequest, agent: str) -> PauseScope:
+def _pause_owner(request: HttpRequest, agent: str) -> PauseScope:
     """By the agents that the key is bound to, else by its name, so that a key can be replaced by another; and by whom
     it acts for, if for one person.
     """
-    person = asked.person
-    named, owner = check_agent(person, _check_agent_name(agent)), person.owner if person.agents else person.name
-    return PauseScope(person.workspace, named, plain_json([owner, person.on_behalf]))
+    principal = request.current_principal
+    named, owner = (
+        check_agent(principal, _check_agent_name(agent)),
+        principal.owner if principal.agents else principal.name,
+    )
+    return PauseScope(principal.workspace, named, plain_json([owner, principal.on_behalf_of]))
 
 
 def _check_agent_name(agent: str) -> str:

@@ -145,130 +145,146 @@ class WorkspaceInfo(BaseModel):
 
 
 @router.get("/api/users", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_users(site: StateDep, who: PrincipalDep) -> PersonList:
+async def list_users(state: StateDep, principal: PrincipalDep) -> PersonList:
     """Everybody of the workspace."""
-    users = await site.accounts.users(who.workspace)
-    return PersonList(items=[_person(user, who) for user in users if user.removed_at is None])
+    users = await state.accounts.users(principal.workspace)
+    return PersonList(items=[_person(user, principal) for user in users if user.removed_at is None])
 
 
 @router.post("/api/users", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
-async def add_user(body: NewUserBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
+async def add_user(body: NewUserBody, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
     """Adds somebody, who cannot sign in yet: make a link for them."""
     teams = frozenset(body.teams)
-    accounts = traced_accounts(site, who)
-    user = await accounts.add_user(who.workspace, body.name, body.role, who.name, teams, body.email)
-    return await _refresh_and_show(site, user, who, response)
+    accounts = traced_accounts(state, principal)
+    user = await accounts.add_user(principal.workspace, body.name, body.role, principal.name, teams, body.email)
+    return await _refresh_and_show(state, user, principal, response)
 
 
 @router.get("/api/users/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
-async def show_user(name: str, site: StateDep, who: PrincipalDep, response: Response) -> Person:
+async def show_user(name: str, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
     """One person; the ETag says which version this is."""
-    return _show_person(await _user(site, who, name), who, response)
+    return _show_person(await _user(state, principal, name), principal, response)
 
 
 @router.put("/api/users/{name}", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
 async def change_user(
-    name: str, body: UserBody, site: StateDep, who: PrincipalDep, asked: RequestDep, response: Response
+    name: str, body: UserBody, state: StateDep, principal: PrincipalDep, request: RequestDep, response: Response
 ) -> ChangedPerson:
     """Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
 
     What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
     """
-    seen = await _user_if_match(site, who, name, asked)
-    change = await traced_accounts(site, who).change_user(
-        who.workspace, name, who.name, role=body.role, teams=frozenset(body.teams), email=body.email, seen=seen
+    seen = await _user_if_match(state, principal, name, request)
+    change = await traced_accounts(state, principal).change_user(
+        principal.workspace,
+        name,
+        principal.name,
+        role=body.role,
+        teams=frozenset(body.teams),
+        email=body.email,
+        expected=seen,
     )
-    person = await _refresh_and_show(site, change.user, who, response)
-    return ChangedPerson(**person.model_dump(), ended=removal_effects_json(change.ended))
+    person = await _refresh_and_show(state, change.user, principal, response)
+    return ChangedPerson(**person.model_dump(), ended=removal_effects_json(change.effects))
 
 
 @router.get("/api/users/{name}/removal", responses=documented_errors(404), **require_roles(ADMINS))
 async def preview_removal(
     name: str,
-    site: StateDep,
-    who: PrincipalDep,
+    state: StateDep,
+    principal: PrincipalDep,
     role: Annotated[PersonRole | None, Query()] = None,
     team: Annotated[list[Text] | None, Query()] = None,
 ) -> RemovalEffectsJson:
     """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
     teams = frozenset(team or ()) if role is not None or team is not None else None
-    return removal_effects_json(await site.accounts.preview(who.workspace, name, role, teams))
+    return removal_effects_json(await state.accounts.preview_change(principal.workspace, name, role, teams))
 
 
 @router.delete("/api/users/{name}", responses=documented_errors(404, 409), **require_roles(ADMINS))
-async def remove_user(name: str, site: StateDep, who: PrincipalDep, asked: RequestDep) -> RemovedPerson:
+async def remove_user(name: str, state: StateDep, principal: PrincipalDep, request: RequestDep) -> RemovedPerson:
     """Removes somebody and ends all that stands for them, at once; the record keeps the name.
 
     Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
     What was approved before stays approved.
     """
-    seen = await _user_if_match(site, who, name, asked)
-    change = await traced_accounts(site, who).remove_user(who.workspace, name, who.name, seen)
-    await site.workspaces.refresh(who.workspace)
+    seen = await _user_if_match(state, principal, name, request)
+    change = await traced_accounts(state, principal).remove_user(principal.workspace, name, principal.name, seen)
+    await state.workspaces.refresh(principal.workspace)
     removed_at = rfc3339(change.user.removed_at or 0)
-    return RemovedPerson(name=name, removed_at=removed_at, ended=removal_effects_json(change.ended))
+    return RemovedPerson(name=name, removed_at=removed_at, ended=removal_effects_json(change.effects))
 
 
 @router.delete("/api/users/{name}/sessions", responses=documented_errors(404), **require_roles(ADMINS))
-async def sign_user_out(name: str, site: StateDep, who: PrincipalDep) -> SignOutResult:
+async def sign_user_out(name: str, state: StateDep, principal: PrincipalDep) -> SignOutResult:
     """Ends all sessions of somebody, and their own keys. Keys of agents stay."""
-    sessions, keys = await traced_accounts(site, who).sign_out_everywhere(who.workspace, name, who.name)
+    sessions, keys = await traced_accounts(state, principal).sign_out_everywhere(
+        principal.workspace, name, principal.name
+    )
     return SignOutResult(sessions=sessions, keys=keys)
 
 
 @router.post(
     "/api/users/{name}/link", responses=documented_errors(404), status_code=201, **require_recent_sign_in(ADMINS)
 )
-async def link_for_user(name: str, site: StateDep, who: PrincipalDep, body: SignInLinkBody | None = None) -> SignInLink:
+async def link_for_user(
+    name: str, state: StateDep, principal: PrincipalDep, body: SignInLinkBody | None = None
+) -> SignInLink:
     """Makes a link with which somebody signs in once, and may choose a password."""
     lasts = min(parse_duration((body or SignInLinkBody()).expires_in), MAX_LINK_LIFETIME)
-    token = await traced_accounts(site, who).create_link(who.workspace, who.name, name, lasts=lasts)
-    link = await site.accounts.link(token)
-    return SignInLink(url=f"{site.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
+    token = await traced_accounts(state, principal).create_link(
+        principal.workspace, principal.name, name, lifetime=lasts
+    )
+    link = await state.accounts.inspect_link(token)
+    return SignInLink(url=f"{state.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
 
 
 @router.put("/api/users/{name}/away", responses=documented_errors(404), **require_recent_sign_in(ADMINS))
-async def set_user_away(name: str, body: AwayBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
+async def set_user_away(
+    name: str, body: AwayBody, state: StateDep, principal: PrincipalDep, response: Response
+) -> Person:
     """Says until when somebody is away, and who decides in their place."""
-    return await _set_away(site, who, name, body, response)
+    return await _set_away(state, principal, name, body, response)
 
 
 # Oneself
 
 
 @router.put("/api/me/away", responses=documented_errors(404), **require_recent_sign_in(VIEWERS))
-async def set_me_away(body: AwayBody, site: StateDep, who: PrincipalDep, response: Response) -> Person:
+async def set_me_away(body: AwayBody, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
     """Says until when one is away, and who decides in one's place.
 
     A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
     """
-    check_full_rights(who)
+    check_full_rights(principal)
     if body.users or body.teams:
-        check_may_delegate(who, None if body.until is None else parse_time(body.until))
-    return await _set_away(site, who, who.name, body, response)
+        check_may_delegate(principal, None if body.until is None else parse_time(body.until))
+    return await _set_away(state, principal, principal.name, body, response)
 
 
 @router.put("/api/me/password", responses=documented_errors(404, 429), status_code=204, **require_roles(VIEWERS))
 async def change_my_password(
-    body: ChangePasswordBody, site: StateDep, who: PrincipalDep, asked: RequestDep, guard: AuthDep
+    body: ChangePasswordBody, state: StateDep, principal: PrincipalDep, request: RequestDep, auth: AuthDep
 ) -> None:
     """Changes one's own password, and ends all other sessions and one's own keys."""
-    if who.via != "web":
+    if principal.via != "web":
         raise Forbidden("A key cannot change a password. Sign in, or ask an admin for a sign-in link.")
-    token, address = guard.token(asked.headers), client_address(asked)
-    await traced_accounts(site, who).change_password(who.workspace, who.name, body.old, body.new, address, token)
+    token, address = auth.token(request.headers), client_address(request)
+    await traced_accounts(state, principal).change_password(
+        principal.workspace, principal.name, body.old, body.new, address, token
+    )
 
 
 @router.get("/api/workspaces/current", responses=documented_errors(), **require_roles(ALL_ROLES))
-async def this_workspace(site: StateDep, who: PrincipalDep) -> WorkspaceInfo:
+async def this_workspace(state: StateDep, principal: PrincipalDep) -> WorkspaceInfo:
     """The workspace of this key or session."""
-    known = dict(await site.accounts.workspaces())
-    return WorkspaceInfo(name=who.workspace, created_at=rfc3339(known[who.workspace]))
+    known = dict(await state.accounts.workspaces())
+    return WorkspaceInfo(name=principal.workspace, created_at=rfc3339(known[principal.workspace]))
 
 
-def traced_accounts(site: ServerState, who: Principal) -> Accounts:
+def traced_accounts(state: ServerState, principal: Principal) -> Accounts:
     """What they change says by which key or session, and from where."""
-    return site.accounts.traced(who.reviewer().trace)
+    return state.accounts.with_trace(principal.reviewer().trace)
 
 
 def removal_effects_json(ended: RemovalEffects) -> RemovalEffectsJson:
@@ -284,39 +300,42 @@ def removal_effects_json(ended: RemovalEffects) -> RemovalEffectsJson:
     )
 
 
-async def _user(site: ServerState, who: Principal, name: str) -> User:
-    for user in await site.accounts.users(who.workspace):
+async def _user(state: ServerState, principal: Principal, name: str) -> User:
+    for user in await state.accounts.users(principal.workspace):
         if user.name == name and user.removed_at is None:
             return user
     raise NotFound("There is nobody of this name here. GET /api/users lists everybody.", user=name)
 
 
-async def _user_if_match(site: ServerState, who: Principal, name: str, asked: HttpRequest) -> User | None:
+async def _user_if_match(state: ServerState, principal: Principal, name: str, request: HttpRequest) -> User | None:
     """Whoever is there now if the change is bound to them, so that the transaction can look once more."""
-    user = await _user(site, who, name)
-    return user if check_if_match(asked.headers, _user_etag(user)) else None
+    user = await _user(state, principal, name)
+    return user if check_if_match(request.headers, _user_etag(user)) else None
 
 
-async def _set_away(site: ServerState, who: Principal, name: str, body: AwayBody, response: Response) -> Person:
+async def _set_away(state: ServerState, principal: Principal, name: str, body: AwayBody, response: Response) -> Person:
     until = None if body.until is None else parse_time(body.until)
     to = People(frozenset(body.users), frozenset(body.teams)) if body.users or body.teams else None
     return await _refresh_and_show(
-        site, await traced_accounts(site, who).set_away(who.workspace, name, until, to, who.name), who, response
+        state,
+        await traced_accounts(state, principal).set_away(principal.workspace, name, until, to, principal.name),
+        principal,
+        response,
     )
 
 
-async def _refresh_and_show(site: ServerState, user: User, who: Principal, response: Response) -> Person:
-    await site.workspaces.refresh(who.workspace)
-    return _show_person(user, who, response)
+async def _refresh_and_show(state: ServerState, user: User, principal: Principal, response: Response) -> Person:
+    await state.workspaces.refresh(principal.workspace)
+    return _show_person(user, principal, response)
 
 
-def _show_person(user: User, who: Principal, response: Response) -> Person:
+def _show_person(user: User, principal: Principal, response: Response) -> Person:
     response.headers["etag"] = _user_etag(user)
-    return _person(user, who)
+    return _person(user, principal)
 
 
-def _person(user: User, who: Principal) -> Person:
-    known = who.role == "admin" or who.name == user.name
+def _person(user: User, principal: Principal) -> Person:
+    known = principal.role == "admin" or principal.name == user.name
     away = None
     if user.away_until is not None:
         to = user.away_to or People()
@@ -364,67 +383,77 @@ class IdentityLinkInfo(BaseModel):
 
 
 @router.get("/api/me/identities", responses=documented_errors(), **require_roles(VIEWERS))
-async def list_my_identities(site: StateDep, who: PrincipalDep) -> IdentityList:
+async def list_my_identities(state: StateDep, principal: PrincipalDep) -> IdentityList:
     """Accounts elsewhere with which one can answer as oneself."""
-    return IdentityList(items=[_info(each) for each in await _mine(site, who)])
+    return IdentityList(items=[_info(each) for each in await _mine(state, principal)])
 
 
 @router.post("/api/me/identities/look", responses=documented_errors(404), **require_roles(VIEWERS))
-async def inspect_identity_link(body: IdentityLinkBody, site: StateDep, who: PrincipalDep) -> IdentityLinkInfo:
+async def inspect_identity_link(body: IdentityLinkBody, state: StateDep, principal: PrincipalDep) -> IdentityLinkInfo:
     """Whom a link is about. Binds nothing."""
-    claim = await site.reach.of(who.workspace).claim(body.link)
-    known = await site.store.deliveries.identity(who.workspace, claim.channel, claim.outside)
-    kind = site.settings.of(who.workspace).channels[claim.channel].kind
-    expires_at = rfc3339(claim.expires_at)
+    identity_link = await state.notifications.for_workspace(principal.workspace).verify_identity_link(body.link)
+    known = await state.store.deliveries.find_person(
+        principal.workspace, identity_link.channel, identity_link.external_id
+    )
+    kind = state.settings.for_workspace(principal.workspace).channels[identity_link.channel].kind
+    expires_at = rfc3339(identity_link.expires_at)
     return IdentityLinkInfo(
-        channel=claim.channel, kind=kind, outside=claim.outside, user=known or None, expires_at=expires_at
+        channel=identity_link.channel,
+        kind=kind,
+        outside=identity_link.external_id,
+        user=known or None,
+        expires_at=expires_at,
     )
 
 
 @router.post(
     "/api/me/identities", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(VIEWERS)
 )
-async def link_my_identity(body: IdentityLinkBody, site: StateDep, who: PrincipalDep) -> IdentityInfo:
+async def link_my_identity(body: IdentityLinkBody, state: StateDep, principal: PrincipalDep) -> IdentityInfo:
     """Says that this is oneself there: from then on, what is decided through that account counts as one's own."""
-    if who.via != "web":
+    if principal.via != "web":
         raise Forbidden("A key cannot say who you are elsewhere. Sign in and open the link.")
-    claim = await site.reach.of(who.workspace).claim(body.link)
-    await site.store.deliveries.bind(who.workspace, claim.channel, claim.outside, who.name, who.name)
-    return next(_info(each) for each in await _mine(site, who) if each[:2] == claim[:2])
+    identity_link = await state.notifications.for_workspace(principal.workspace).verify_identity_link(body.link)
+    await state.store.deliveries.bind(
+        principal.workspace, identity_link.channel, identity_link.external_id, principal.name, principal.name
+    )
+    return next(_info(each) for each in await _mine(state, principal) if each[:2] == identity_link[:2])
 
 
 @router.delete(
     "/api/me/identities/{identity_id}", responses=documented_errors(404), status_code=204, **require_roles(VIEWERS)
 )
-async def unlink_my_identity(identity_id: str, site: StateDep, who: PrincipalDep) -> None:
+async def unlink_my_identity(identity_id: str, state: StateDep, principal: PrincipalDep) -> None:
     """From then on, that account elsewhere is nobody here. A key that is for less than its person cannot."""
-    check_full_rights(who)
-    await _unlink(site, who, identity_id, await _mine(site, who))
+    check_full_rights(principal)
+    await _unlink(state, principal, identity_id, await _mine(state, principal))
 
 
 @router.get("/api/identities", responses=documented_errors(), **require_roles(ADMINS))
-async def list_identities(site: StateDep, who: PrincipalDep) -> IdentityList:
+async def list_identities(state: StateDep, principal: PrincipalDep) -> IdentityList:
     """Everybody's accounts elsewhere; at most 10,000."""
-    return IdentityList(items=[_info(each) for each in await site.store.deliveries.identities(who.workspace)])
+    return IdentityList(items=[_info(each) for each in await state.store.deliveries.identities(principal.workspace)])
 
 
 @router.delete(
     "/api/identities/{identity_id}", responses=documented_errors(404), status_code=204, **require_roles(ADMINS)
 )
-async def unlink_identity(identity_id: str, site: StateDep, who: PrincipalDep) -> None:
+async def unlink_identity(identity_id: str, state: StateDep, principal: PrincipalDep) -> None:
     """From then on, that account elsewhere is nobody here."""
-    await _unlink(site, who, identity_id, await site.store.deliveries.identities(who.workspace))
+    await _unlink(state, principal, identity_id, await state.store.deliveries.identities(principal.workspace))
 
 
-async def _unlink(site: ServerState, who: Principal, wanted: str, known: Sequence[ChannelIdentity]) -> None:
+async def _unlink(state: ServerState, principal: Principal, wanted: str, known: Sequence[ChannelIdentity]) -> None:
     found = next((each for each in known if identity_id(each) == wanted), None)
     if found is None:
         raise NotFound("There is no account elsewhere with this id.", identity_id=wanted)
-    await site.store.deliveries.unbind(who.workspace, found.channel, found.outside, who.name)
+    await state.store.deliveries.unbind(principal.workspace, found.channel, found.external_id, principal.name)
 
 
-async def _mine(site: ServerState, who: Principal) -> list[ChannelIdentity]:
-    return [each for each in await site.store.deliveries.identities(who.workspace) if each.person == who.name]
+async def _mine(state: ServerState, principal: Principal) -> list[ChannelIdentity]:
+    return [
+        each for each in await state.store.deliveries.identities(principal.workspace) if each.person == principal.name
+    ]
 
 
 def _info(identity: ChannelIdentity) -> IdentityInfo:

@@ -126,52 +126,54 @@ class ToolTrustQuery(BaseModel):
 
 
 @router.get("/api/pins", responses=documented_errors(), **require_roles(ADMINS))
-async def list_pins(site: StateDep, who: PrincipalDep, wanted: Annotated[ToolTrustQuery, Query()]) -> ToolTrustList:
+async def list_pins(
+    state: StateDep, principal: PrincipalDep, query: Annotated[ToolTrustQuery, Query()]
+) -> ToolTrustList:
     """All tools, and whose word each runs on: registered, pinned, or declared by agents alone."""
-    catalog = await _catalog(site, who.workspace, wanted.agent)
-    tools = await catalog.tools(site.clock())
-    fitting = [tool for tool in tools if tool.name > wanted.cursor and wanted.standing in ("", tool.standing)]
-    page = fitting[: wanted.limit]
+    catalog = await _catalog(state, principal.workspace, query.agent)
+    tools = await catalog.tools(state.clock())
+    matching = [tool for tool in tools if tool.name > query.cursor and query.standing in ("", tool.status)]
+    page = matching[: query.limit]
     return ToolTrustList(
         items=[_tool_trust(tool) for tool in page],
-        next=page[-1].name if len(fitting) > len(page) else None,
+        next=page[-1].name if len(matching) > len(page) else None,
         on_word=count_trusted_declarations(tools),
         trust_declared=trusts_declared(catalog.policy),
-        bounds=await catalog.bounds(),
+        bounds=await catalog.describe_limits(),
     )
 
 
 @router.post("/api/pins", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(ADMINS))
-async def pin_tool(body: PinBody, site: StateDep, who: PrincipalDep) -> PinInfo:
+async def pin_tool(body: PinBody, state: StateDep, principal: PrincipalDep) -> PinInfo:
     """Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again."""
-    catalog = await _catalog(site, who.workspace, body.agent)
-    spec = await catalog.pinnable(body.tool, body.effect)
+    catalog = await _catalog(state, principal.workspace, body.agent)
+    spec = await catalog.make_pin_spec(body.tool, body.effect)
     last = await catalog.definition(body.tool) if body.spec_sha256 else None
     if body.spec_sha256 and (last is None or last.sha256 != body.spec_sha256):
         raise Stale("The agent declares the tool otherwise by now. Look again, then pin what is there.", tool=body.tool)
-    (pin,) = await site.workspaces.pin(who.workspace, [spec], body.agent, who.name)
+    (pin,) = await state.workspaces.pin(principal.workspace, [spec], body.agent, principal.name)
     return _info(pin)
 
 
 @router.post("/api/pins/all", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
-async def pin_all(body: PinAllBody, site: StateDep, who: PrincipalDep) -> CreatedPins:
+async def pin_all(body: PinAllBody, state: StateDep, principal: PrincipalDep) -> CreatedPins:
     """Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed."""
-    catalog = await _catalog(site, who.workspace, body.agent)
-    specs, left_out = await catalog.choice(site.clock(), body.shown)
-    made = await site.workspaces.pin(who.workspace, specs, body.agent, who.name)
+    catalog = await _catalog(state, principal.workspace, body.agent)
+    specs, left_out = await catalog.select_pins(state.clock(), body.shown)
+    made = await state.workspaces.pin(principal.workspace, specs, body.agent, principal.name)
     told = [SkippedTool(tool=tool, reason=reason) for tool, reason in left_out]
     return CreatedPins(pinned=[_info(pin) for pin in made], left_out=told)
 
 
 @router.delete("/api/pins/{tool:path}", responses=documented_errors(404), **require_roles(ADMINS))
-async def unpin_tool(tool: str, site: StateDep, who: PrincipalDep) -> PinInfo:
+async def unpin_tool(tool: str, state: StateDep, principal: PrincipalDep) -> PinInfo:
     """Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are."""
-    return _info(await site.workspaces.unpin(who.workspace, tool, who.name))
+    return _info(await state.workspaces.unpin(principal.workspace, tool, principal.name))
 
 
-async def _catalog(site: ServerState, workspace: str, agent: str) -> ToolCatalog:
-    doors = await site.workspaces.doors(workspace)
-    return ToolCatalog(site.store, workspace, doors.loaded.policy, site.registered.specs(workspace), agent)
+async def _catalog(state: ServerState, workspace: str, agent: str) -> ToolCatalog:
+    services = await state.workspaces.services(workspace)
+    return ToolCatalog(state.store, workspace, services.loaded_policy.policy, state.registered.specs(workspace), agent)
 
 
 def _info(pin: Pin) -> PinInfo:

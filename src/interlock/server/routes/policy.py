@@ -108,16 +108,18 @@ def require_admin_body(*kinds: str, by: Callable[[frozenset[str]], dict[str, Any
     response_model=dict[str, object],
     **require_roles(ADMINS),
 )
-async def show_policy(site: StateDep, who: PrincipalDep, asked: RequestDep, version: VersionNumber = None) -> Response:
+async def show_policy(
+    state: StateDep, principal: PrincipalDep, request: RequestDep, version: VersionNumber = None
+) -> Response:
     """The policy in force, or an earlier version: as it was put there, or as JSON if that is accepted."""
-    stored = await site.store.policy(who.workspace)
+    stored = await state.store.policy(principal.workspace)
     newest = stored.version if stored else 0
     if version is not None and not 1 <= version <= newest:
         raise NotFound("There is no such version of the policy. GET /api/policy/versions lists them.", version=version)
     if version is None or stored is None:
-        return _negotiate_response(stored.body if stored else "", newest, asked)
-    versions = await site.store.policies(who.workspace, newest - version + 1)
-    return _negotiate_response(versions[-1].body, version, asked)
+        return _negotiate_response(stored.body if stored else "", newest, request)
+    versions = await state.store.policies(principal.workspace, newest - version + 1)
+    return _negotiate_response(versions[-1].body, version, request)
 
 
 @router.put(
@@ -126,15 +128,18 @@ async def show_policy(site: StateDep, who: PrincipalDep, asked: RequestDep, vers
     **require_admin_body(YAML_TYPE, "application/json", by=require_recent_sign_in),
 )
 async def put_policy(
-    site: StateDep, who: PrincipalDep, asked: RequestDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+    state: StateDep,
+    principal: PrincipalDep,
+    request: RequestDep,
+    reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> PutPolicyResult:
     """Puts a policy in force as a new version; one with a mistake changes nothing. With If-Match, only if seen."""
-    before = await site.store.policy(who.workspace)
+    before = await state.store.policy(principal.workspace)
     number = before.version if before else 0
-    seen = number if check_if_match(asked.headers, etag(number)) else None
+    seen = number if check_if_match(request.headers, etag(number)) else None
     with reject_misconfigured():
-        loaded, version = await site.workspaces.put_policy(
-            who.workspace, _draft_text(asked), who.name, reason, seen, who.reviewer().trace
+        loaded, version = await state.workspaces.put_policy(
+            principal.workspace, _draft_text(request), principal.name, reason, seen, principal.reviewer().trace
         )
     fields: dict[str, Any] = policy_version_json(version)
     return PutPolicyResult(**fields, new=version.version != number, warnings=list(loaded.warnings))
@@ -142,25 +147,25 @@ async def put_policy(
 
 @router.get("/api/policy/versions", responses=documented_errors(), **require_roles(ADMINS))
 async def list_versions(
-    site: StateDep, who: PrincipalDep, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+    state: StateDep, principal: PrincipalDep, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> PolicyVersionList:
     """Every version that was put in force: when, by whom and why. The newest first."""
-    versions = await site.store.policies(who.workspace, limit)
-    stale = _stale_file((await site.workspaces.doors(who.workspace)).stale)
+    versions = await state.store.policies(principal.workspace, limit)
+    stale = _stale_file((await state.workspaces.services(principal.workspace)).stale_policy)
     return PolicyVersionList(items=[_version(version) for version in versions], stale=stale)
 
 
 @router.post("/api/policy/check", responses=documented_errors(415), **require_admin_body(YAML_TYPE, "application/json"))
-async def check_policy(site: StateDep, who: PrincipalDep, asked: RequestDep) -> PolicyCheckResult:
+async def check_policy(state: StateDep, principal: PrincipalDep, request: RequestDep) -> PolicyCheckResult:
     """Does a policy load, and is there anything odd about it? Changes nothing."""
     try:
         with reject_misconfigured():
-            loaded = await site.workspaces.draft(who.workspace, _draft_text(asked))
+            loaded = await state.workspaces.draft(principal.workspace, _draft_text(request))
     except InvalidRequest as error:
         problems = error.message.splitlines()
         return PolicyCheckResult(valid=False, rules=[], warnings=[], problems=problems, sha256=None)
-    in_force = (await site.workspaces.doors(who.workspace)).loaded.policy
-    loose = unbound_keys_warning(loaded.policy, await site.accounts.keys(who.workspace), site.clock())
+    in_force = (await state.workspaces.services(principal.workspace)).loaded_policy.policy
+    loose = unbound_keys_warning(loaded.policy, await state.accounts.keys(principal.workspace), state.clock())
     return PolicyCheckResult(
         valid=True,
         rules=[rule.name for rule in loaded.policy.rules],
@@ -174,21 +179,24 @@ async def check_policy(site: StateDep, who: PrincipalDep, asked: RequestDep) -> 
 
 
 @router.post("/api/policy/explain", responses=documented_errors(415), **require_admin_body("application/json"))
-async def explain_call(site: StateDep, who: PrincipalDep, asked: RequestDep) -> dict[str, object]:
+async def explain_call(state: StateDep, principal: PrincipalDep, request: RequestDep) -> dict[str, object]:
     """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
 
     It is judged as a call with an agent key that is bound to nobody; `key` in it says another key, and
     `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
     """
-    body, doors = _json_object(asked), await site.workspaces.doors(who.workspace)
-    question = parse_explain_request(body.get("call", body), site, doors)
+    body, services = _json_object(request), await state.workspaces.services(principal.workspace)
+    question = parse_explain_request(body.get("call", body), state, services)
     if "call" in body and "policy" in body:
         with reject_misconfigured("/policy"):
-            loaded, origin = await site.workspaces.draft(who.workspace, _policy_text(body["policy"])), "the draft"
+            loaded, origin = (
+                await state.workspaces.draft(principal.workspace, _policy_text(body["policy"])),
+                "the draft",
+            )
     else:
-        stored = await site.store.policy(who.workspace)
-        loaded, origin = doors.loaded, f"version {stored.version}" if stored else "the defaults"
-    explained = await asyncio.to_thread(question.explained, loaded.policy, loaded.lines)
+        stored = await state.store.policy(principal.workspace)
+        loaded, origin = services.loaded_policy, f"version {stored.version}" if stored else "the defaults"
+    explained = await asyncio.to_thread(question.explain, loaded.policy, loaded.rule_lines)
     return explanation_json(explained, origin, loaded)
 
 
@@ -196,32 +204,32 @@ async def explain_call(site: StateDep, who: PrincipalDep, asked: RequestDep) -> 
     "/api/policy/rehearse", responses=documented_errors(415, 429), **require_admin_body(YAML_TYPE, "application/json")
 )
 async def rehearse_policy(
-    site: StateDep,
-    who: PrincipalDep,
-    asked: RequestDep,
+    state: StateDep,
+    principal: PrincipalDep,
+    request: RequestDep,
     since: str = "30d",
     limit: Annotated[int, Query(ge=0, le=1_000)] = 20,
 ) -> dict[str, object]:
     """Tries a draft on the calls that were recorded, beside what is in force: at most 100,000, or 20 seconds."""
-    begin = site.clock() - parse_duration(since)
+    begin = state.clock() - parse_duration(since)
     with reject_misconfigured():
-        new = (await site.workspaces.draft(who.workspace, _draft_text(asked))).policy
-    old = (await site.workspaces.doors(who.workspace)).loaded.policy
-    if site.rehearsing.locked():
+        new = (await state.workspaces.draft(principal.workspace, _draft_text(request))).policy
+    old = (await state.workspaces.services(principal.workspace)).loaded_policy.policy
+    if state.rehearsal_lock.locked():
         raise TooManyRequests("Another rehearsal is running. Try again in a moment.", retry_after=5)
     loop = asyncio.get_running_loop()
     end = loop.time() + MAX_SECONDS
-    async with site.rehearsing:
+    async with state.rehearsal_lock:
         rehearsed = await run_rehearsal(
-            site.store,
-            who.workspace,
+            state.store,
+            principal.workspace,
             (old, new),
             begin,
             limit,
             lambda done, _: done < MAX_CALLS and loop.time() < end,
         )
     return {
-        **rehearsal_json(rehearsed, site.clock(), site.settings.storage.kept),
+        **rehearsal_json(rehearsed, state.clock(), state.settings.storage.retention_text),
         "diff": difference_json(diff_policies(old, new)),
     }
 
@@ -229,27 +237,29 @@ async def rehearse_policy(
 def _stale_file(found: StalePolicy | None) -> StalePolicyFile | None:
     if found is None:
         return None
-    return StalePolicyFile(file=found.own.origin, message=found.message, command=found.command, judged_too=found.both)
+    return StalePolicyFile(
+        file=found.configured.origin, message=found.message, command=found.command, judged_too=found.is_combined
+    )
 
 
-def _draft_text(asked: HttpRequest) -> str:
+def _draft_text(request: HttpRequest) -> str:
     """A policy as YAML, as JSON, or in a JSON object under `policy`."""
-    if is_json(asked.headers):
-        body = _json_object(asked)
-        return _policy_text(body["policy"]) if "policy" in body else asked.body.decode()
-    kind = asked.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if is_json(request.headers):
+        body = _json_object(request)
+        return _policy_text(body["policy"]) if "policy" in body else request.body.decode()
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind not in YAML_TYPES:
         raise UnsupportedMediaType("A policy is YAML or JSON: send Content-Type: application/yaml or application/json.")
     try:
-        return asked.body.decode()
+        return request.body.decode()
     except UnicodeDecodeError:
         raise InvalidRequest("The policy is not UTF-8.") from None
 
 
-def _json_object(asked: HttpRequest) -> Mapping[str, object]:
-    if not is_json(asked.headers):
+def _json_object(request: HttpRequest) -> Mapping[str, object]:
+    if not is_json(request.headers):
         raise UnsupportedMediaType("The body has to be JSON: send Content-Type: application/json.")
-    body = parse_json(asked.body)
+    body = parse_json(request.body)
     if not isinstance(body, dict):
         raise InvalidRequest("The body has to be a JSON object.")
     return cast(dict[str, object], body)
@@ -259,9 +269,9 @@ def _policy_text(policy: object) -> str:
     return policy if isinstance(policy, str) else encode_json(policy).decode()
 
 
-def _negotiate_response(body: str, version: int, asked: HttpRequest) -> Response:
+def _negotiate_response(body: str, version: int, request: HttpRequest) -> Response:
     headers = {"etag": etag(version), "vary": "accept"}
-    accepted = asked.headers.get(b"accept", b"*/*")
+    accepted = request.headers.get(b"accept", b"*/*")
     if b"json" not in accepted or b"yaml" in accepted:
         return Response(body, headers=headers, media_type=YAML_TYPE)
     document = read_yaml(body, lambda line, message: None)

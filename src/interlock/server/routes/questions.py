@@ -72,22 +72,24 @@ class ReplyReceipt(ResponseModel):
 
 
 @router.post("/api/questions", responses=documented_responses(OutcomeJson, 409, 429), **require_roles(AGENTS))
-async def ask_people(body: AskPeopleBody, site: StateDep, caller: PrincipalDep) -> Response:
+async def ask_people(body: AskPeopleBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
-    doors = await site.workspaces.doors(caller.workspace)
-    call, gate = make_tool_call(_question_proposal(body), caller, site, doors), doors.gate_for(caller)
+    services = await state.workspaces.services(principal.workspace)
+    call, gate = make_tool_call(_question_proposal(body), principal, state, services), services.gate_for(principal)
     return to_starlette(
-        outcome_response(await site.quotas.spend(caller, gate, call, None, lambda: gate.ask(call, QUESTION_SPEC)))
+        outcome_response(
+            await state.quotas.run_within_quota(principal, gate, call, None, lambda: gate.ask(call, QUESTION_SPEC))
+        )
     )
 
 
 @router.get(
     "/api/calls/{approval_id}/questions", responses=documented_responses(OpenQuestions, 404), **require_roles(AGENTS)
 )
-async def open_questions(approval_id: str, site: StateDep, caller: PrincipalDep) -> Response:
+async def open_questions(approval_id: str, state: StateDep, principal: PrincipalDep) -> Response:
     """What people want to know of the agent, and it has not answered."""
-    doors = await site.workspaces.doors(caller.workspace)
-    found = await doors.gate_for(caller).questions(doors.workspace, approval_id)
+    services = await state.workspaces.services(principal.workspace)
+    found = await services.gate_for(principal).questions(services.workspace, approval_id)
     return to_starlette(json_response({"items": [question._asdict() for question in found], "next": None}))
 
 
@@ -96,10 +98,12 @@ async def open_questions(approval_id: str, site: StateDep, caller: PrincipalDep)
     responses=documented_responses(ReplyReceipt, 404, 409, 410),
     **require_roles(AGENTS),
 )
-async def answer_question(approval_id: str, body: ReplyBody, site: StateDep, caller: PrincipalDep) -> Response:
+async def answer_question(approval_id: str, body: ReplyBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Answers one of them; people see it beside the card, as the agent's own words."""
-    doors = await site.workspaces.doors(caller.workspace)
-    approval = await doors.gate_for(caller).answer(doors.workspace, approval_id, body.number, body.text, caller.name)
+    services = await state.workspaces.services(principal.workspace)
+    approval = await services.gate_for(principal).answer(
+        services.workspace, approval_id, body.number, body.text, principal.name
+    )
     return to_starlette(json_response({"approval_id": approval_id, "status": approval.status, "number": body.number}))
 
 

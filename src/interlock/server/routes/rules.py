@@ -130,14 +130,14 @@ async def list_templates() -> PolicyTemplateList:
 
 
 @router.get("/api/policy/activity", responses=documented_errors(), **require_roles(ADMINS))
-async def show_activity(site: StateDep, who: PrincipalDep, since: str = "30d") -> RuleActivityJson:
+async def show_activity(state: StateDep, principal: PrincipalDep, since: str = "30d") -> RuleActivityJson:
     """How often each rule decided, and what rules in shadow mode would have done."""
-    begin = site.clock() - parse_duration(since)
+    begin = state.clock() - parse_duration(since)
     loop = asyncio.get_running_loop()
-    async with site.rehearsing:
+    async with state.rehearsal_lock:
         end = loop.time() + MAX_SECONDS
-        found = await rule_activity(site.store, who.workspace, begin, MAX_ENTRIES, lambda *_: loop.time() < end)
-    policy = (await site.workspaces.doors(who.workspace)).loaded.policy
+        found = await rule_activity(state.store, principal.workspace, begin, MAX_ENTRIES, lambda *_: loop.time() < end)
+    policy = (await state.workspaces.services(principal.workspace)).loaded_policy.policy
     return RuleActivityJson(
         since=rfc3339(begin),
         calls=found.shadows.calls,
@@ -153,7 +153,7 @@ def rule_infos(loaded: LoadedPolicy) -> list[RuleInfo]:
     return [
         RuleInfo(
             name=rule.name,
-            line=loaded.lines.get(rule.name),
+            line=loaded.rule_lines.get(rule.name),
             then=rule.then,
             shadow=rule.shadow,
             says=rule_fields(rule, policy.defaults),
@@ -180,7 +180,10 @@ def _shadow_rules(noted: tuple[ShadowRuleUsage, ...], policy: Policy) -> list[Sh
         ShadowRule(
             rule=each.rule,
             calls=each.calls,
-            turns=[VerdictChangeJson(was=was, would=would, calls=count) for (was, would), count in each.turns.items()],
+            turns=[
+                VerdictChangeJson(was=was, would=would, calls=count)
+                for (was, would), count in each.verdict_counts.items()
+            ],
             in_force=each.rule in known,
             first=optional_rfc3339(each.first or None),
             last=optional_rfc3339(each.last or None),

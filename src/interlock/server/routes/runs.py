@@ -44,80 +44,96 @@ class RunnerBody(RequestBody):
 
 
 class RunRoutes:
-    def __init__(self, site: ServerState) -> None:
-        self._site = site
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
-    async def listed(self, asked: HttpRequest) -> HttpResponse:
+    async def list_runs(self, request: HttpRequest) -> HttpResponse:
         """The open runs of an agent that programs with this key hold or held, the newest first."""
-        agent, ours = _check_agent_name(asked, asked.query.get("agent", "")), _runner_name(asked, "")
+        agent, runner_prefix = _check_agent_name(request, request.query.get("agent", "")), _runner_name(request, "")
         items = [
-            {"run_id": run.id, "runner": run.runner.removeprefix(ours), "lease_until": rfc3339(run.lease_until)}
-            for run in await self._runs().open_runs(asked.person.workspace, agent)
-            if run.runner.startswith(ours)
+            {
+                "run_id": run.id,
+                "runner": run.runner.removeprefix(runner_prefix),
+                "lease_until": rfc3339(run.lease_until),
+            }
+            for run in await self._runs().open_runs(request.current_principal.workspace, agent)
+            if run.runner.startswith(runner_prefix)
         ]
         return json_response({"items": items, "next": None})
 
-    async def take_up(self, asked: HttpRequest) -> HttpResponse:
+    async def acquire(self, request: HttpRequest) -> HttpResponse:
         """With a `run_id` nothing is opened: the program keeps its runs itself, and only needs the key to number calls.
 
         The key hides secrets in the ids of calls. It is of no use for any other run, nor for what people are shown.
         """
-        body = await asked.json(AcquireRunBody)
+        body = await request.parse_body(AcquireRunBody)
         runner = body.runner or secrets.token_hex(8)
         run_id, resumed = body.run_id, False
         if is_thread_id(run_id):
             raise Forbidden("This run belongs to the chat. Choose another name for yours.")
         if not run_id:
-            self._site.quotas.take(asked.person)
-            gone = {_runner_name(asked, each) for each in body.gone}
-            holder = _holder(asked, _check_agent_name(asked, body.agent), runner, body.lease_seconds)
-            runs = RunService(self._site.store, self._site.clock, gone.__contains__, self._opening(asked))
-            run_id, resumed = await runs.take_up(holder)
-        secret = await self._site.store.secret_key(asked.person.workspace)
+            self._state.quotas.count_write(request.current_principal)
+            gone = {_runner_name(request, each) for each in body.gone}
+            holder = _holder(request, _check_agent_name(request, body.agent), runner, body.lease_seconds)
+            runs = RunService(self._state.store, self._state.clock, gone.__contains__, self._reserve_open_run(request))
+            run_id, resumed = await runs.acquire(holder)
+        secret = await self._state.store.secret_key(request.current_principal.workspace)
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_response({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API_VERSION})
 
-    async def renew(self, asked: HttpRequest) -> HttpResponse:
-        (run_id,), body = asked.values, await asked.json(RenewRunBody)
-        await self._runs().renew(_holder(asked, "", body.runner, body.lease_seconds), run_id)
+    async def renew(self, request: HttpRequest) -> HttpResponse:
+        (run_id,), body = request.path_params, await request.parse_body(RenewRunBody)
+        await self._runs().renew(_holder(request, "", body.runner, body.lease_seconds), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 
-    async def close(self, asked: HttpRequest) -> HttpResponse:
-        (run_id,), body = asked.values, await asked.json(RunnerBody)
-        await self._runs().close(_holder(asked, "", body.runner, 0), run_id)
+    async def close(self, request: HttpRequest) -> HttpResponse:
+        (run_id,), body = request.path_params, await request.parse_body(RunnerBody)
+        await self._runs().close(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "closed"})
 
-    async def leave(self, asked: HttpRequest) -> HttpResponse:
+    async def release(self, request: HttpRequest) -> HttpResponse:
         """The next start of the program takes it up at once."""
-        (run_id,), body = asked.values, await asked.json(RunnerBody)
-        await self._runs().leave(_holder(asked, "", body.runner, 0), run_id)
+        (run_id,), body = request.path_params, await request.parse_body(RunnerBody)
+        await self._runs().release(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 
     def _runs(self) -> RunService:
         """The processes of other machines cannot be looked at: they are gone when their lease lapsed or they say so."""
-        return RunService(self._site.store, self._site.clock, lambda _: False)
+        return RunService(self._state.store, self._state.clock, lambda _: False)
 
-    def _opening(self, asked: HttpRequest) -> AbstractAsyncContextManager[None]:
-        store, workspace, ours = self._site.store, asked.person.workspace, _runner_name(asked, "")
-        return self._site.quotas.opening(asked.person, lambda most: store.open_runs_of(workspace, ours, most))
+    def _reserve_open_run(self, request: HttpRequest) -> AbstractAsyncContextManager[None]:
+        store, workspace, runner_prefix = (
+            self._state.store,
+            request.current_principal.workspace,
+            _runner_name(request, ""),
+        )
+        return self._state.quotas.reserve_open_run(
+            request.current_principal, lambda most: store.count_open_runs(workspace, runner_prefix, most)
+        )
 
 
-def _check_agent_name(asked: HttpRequest, given: str) -> str:
+def _check_agent_name(request: HttpRequest, given: str) -> str:
     if len(given) > MAX_NAME or not given.isprintable():
         raise InvalidRequest(f"agent is a name of at most {MAX_NAME} characters that can be seen.")
-    return check_agent(asked.person, given)
+    return check_agent(request.current_principal, given)
 
 
-def _holder(asked: HttpRequest, agent: str, runner: str, lease_seconds: float) -> RunHolder:
+def _holder(request: HttpRequest, agent: str, runner: str, lease_seconds: float) -> RunHolder:
     lease = int(lease_seconds * 1000)
-    return RunHolder(asked.person.workspace, agent, _runner_name(asked, runner), lease, ours=_runner_name(asked, ""))
+    return RunHolder(
+        request.current_principal.workspace,
+        agent,
+        _runner_name(request, runner),
+        lease,
+        runner_prefix=_runner_name(request, ""),
+    )
 
 
-def _runner_name(asked: HttpRequest, runner: str) -> str:
+def _runner_name(request: HttpRequest, runner: str) -> str:
     """With the owner of its calls in it, so that no program can speak for one of another agent or key.
 
     Colons in the name of an agent are spelled otherwise: else the programs of `a:b` were among those of `a`.
     """
-    kind, _, owner = asked.person.owner.partition(":")
+    kind, _, owner = request.current_principal.owner.partition(":")
     owner = owner.replace("%", "%25").replace(":", "%3A")
     return f"remote:{owner if kind == 'key' else f'{kind}:{owner}'}:{runner}"

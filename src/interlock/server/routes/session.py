@@ -83,81 +83,89 @@ class SignOutResult(BaseModel):
 
 @router.post("/api/session", responses=documented_errors(429))
 async def sign_in(
-    body: SignInBody, site: StateDep, asked: RequestDep, guard: AuthDep, response: Response
+    body: SignInBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
     """Signs in with a password; the answer sets a cookie. Only from Interlock's own page: programs use keys."""
-    guard.check_origin(asked.headers)
-    principal, token = await _traced_accounts(site, asked).sign_in(
-        body.workspace, body.name, body.password, client_address(asked)
+    auth.check_origin(request.headers)
+    principal, token = await _traced_accounts(state, request).sign_in(
+        body.workspace, body.name, body.password, client_address(request)
     )
-    await start_session(site, guard, asked, token, response)
+    await start_session(state, auth, request, token, response)
     return SignedInUser(**to_current_user(principal).model_dump(), next=local_path(body.next))
 
 
 @router.post("/api/session/link", responses=documented_errors(409, 429))
 async def use_link(
-    body: UseSignInLinkBody, site: StateDep, asked: RequestDep, guard: AuthDep, response: Response
+    body: UseSignInLinkBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
     """Spends a one-time link."""
-    guard.check_origin(asked.headers)
-    principal, token = await _traced_accounts(site, asked).use_link(body.token, body.name, body.password)
-    await start_session(site, guard, asked, token, response)
+    auth.check_origin(request.headers)
+    principal, token = await _traced_accounts(state, request).use_link(body.token, body.name, body.password)
+    await start_session(state, auth, request, token, response)
     return SignedInUser(**to_current_user(principal).model_dump(), next="/")
 
 
 @router.post("/api/session/link/look", responses=documented_errors())
 async def inspect_sign_in_link(
-    body: SignInTokenBody, site: StateDep, asked: RequestDep, guard: AuthDep
+    body: SignInTokenBody, state: StateDep, request: RequestDep, auth: AuthDep
 ) -> SignInLinkInfo:
     """For whom a one-time link is. Spends nothing."""
-    guard.check_origin(asked.headers)
-    link = await site.accounts.link(body.token)
-    there = {user.name for user in await site.accounts.users(link.workspace) if user.removed_at is None}
+    auth.check_origin(request.headers)
+    link = await state.accounts.inspect_link(body.token)
+    there = {user.name for user in await state.accounts.users(link.workspace) if user.removed_at is None}
     return SignInLinkInfo(workspace=link.workspace, name=link.person, role=link.role, new=link.person not in there)
 
 
 @router.delete("/api/session", responses=documented_errors(), status_code=204, **require_roles(VIEWERS))
-async def sign_out(site: StateDep, asked: RequestDep, guard: AuthDep, response: Response) -> None:
+async def sign_out(state: StateDep, request: RequestDep, auth: AuthDep, response: Response) -> None:
     """Ends this session."""
-    token = guard.token(asked.headers)
-    if asked.person.via != "web" or not token:
+    token = auth.token(request.headers)
+    if request.current_principal.via != "web" or not token:
         raise InvalidRequest("You came with a key, which has no session. To end a key: DELETE /api/me/keys/{id}")
-    await site.accounts.sign_out(token)
-    _set_session_cookie(response, guard, "", 0)
+    await state.accounts.sign_out(token)
+    _set_session_cookie(response, auth, "", 0)
 
 
 @router.delete("/api/sessions", responses=documented_errors(), **require_roles(VIEWERS))
-async def sign_out_everywhere(site: StateDep, who: PrincipalDep, guard: AuthDep, response: Response) -> SignOutResult:
+async def sign_out_everywhere(
+    state: StateDep, principal: PrincipalDep, auth: AuthDep, response: Response
+) -> SignOutResult:
     """Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
 
     A key that is for less than its person cannot.
     """
-    check_full_rights(who)
-    accounts = site.accounts.traced(who.reviewer().trace)
-    sessions, keys = await accounts.sign_out_everywhere(who.workspace, who.name, who.name)
-    if who.via == "web":
-        _set_session_cookie(response, guard, "", 0)
+    check_full_rights(principal)
+    accounts = state.accounts.with_trace(principal.reviewer().trace)
+    sessions, keys = await accounts.sign_out_everywhere(principal.workspace, principal.name, principal.name)
+    if principal.via == "web":
+        _set_session_cookie(response, auth, "", 0)
     return SignOutResult(sessions=sessions, keys=keys)
 
 
 @router.get("/api/me", responses=documented_errors(), **require_roles(ALL_ROLES))
-async def show_me(who: PrincipalDep) -> CurrentUser:
+async def show_me(principal: PrincipalDep) -> CurrentUser:
     """Whose key or session this is."""
-    return to_current_user(who)
+    return to_current_user(principal)
 
 
 async def start_session(
-    site: ServerState, guard: Auth, asked: HttpRequest, token: str, response: Response, lasts: int = SESSION_LIFETIME
+    state: ServerState, auth: Auth, request: HttpRequest, token: str, response: Response, lasts: int = SESSION_LIFETIME
 ) -> None:
     """Every sign-in has a token of its own; the one that this browser had before ends."""
-    before = guard.token(asked.headers)
+    before = auth.token(request.headers)
     if before:
-        await site.accounts.sign_out(before)
-    _set_session_cookie(response, guard, token, lasts // 1000)
+        await state.accounts.sign_out(before)
+    _set_session_cookie(response, auth, token, lasts // 1000)
 
 
-def to_current_user(who: Principal) -> CurrentUser:
-    return CurrentUser(name=who.name, role=who.role, teams=sorted(who.teams), workspace=who.workspace, via=who.via)
+def to_current_user(principal: Principal) -> CurrentUser:
+    return CurrentUser(
+        name=principal.name,
+        role=principal.role,
+        teams=sorted(principal.teams),
+        workspace=principal.workspace,
+        via=principal.via,
+    )
 
 
 def local_path(path: str) -> str:
@@ -165,17 +173,17 @@ def local_path(path: str) -> str:
     return path if _LOCAL_PATH.fullmatch(path) else "/"
 
 
-def client_address(asked: HttpRequest) -> str:
-    client = asked.scope.get("client")
+def client_address(request: HttpRequest) -> str:
+    client = request.scope.get("client")
     return str(client[0]) if client else ""
 
 
-def _traced_accounts(site: ServerState, asked: HttpRequest) -> Accounts:
+def _traced_accounts(state: ServerState, request: HttpRequest) -> Accounts:
     """Where somebody signs in from stands in the record."""
-    address = client_address(asked)
-    return site.accounts.traced({"address": address} if address else {})
+    address = client_address(request)
+    return state.accounts.with_trace({"address": address} if address else {})
 
 
-def _set_session_cookie(response: Response, guard: Auth, token: str, seconds: int) -> None:
-    name, value = guard.set_cookie(token, seconds)
+def _set_session_cookie(response: Response, auth: Auth, token: str, seconds: int) -> None:
+    name, value = auth.set_cookie(token, seconds)
     response.raw_headers.append((name, value))

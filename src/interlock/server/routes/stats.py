@@ -116,15 +116,15 @@ class StatsHistory(ResponseModel):
 
 
 async def stats_history_cache(request: Request) -> StatsHistoryCache:
-    plots: StatsHistoryCache = request.app.state.plots
-    return plots
+    history_cache: StatsHistoryCache = request.app.state.plots
+    return history_cache
 
 
 @router.get("/api/stats", responses=documented_responses(WorkspaceStats), **require_roles(VIEWERS))
-async def show_stats(site: StateDep, caller: PrincipalDep) -> Response:
+async def show_stats(state: StateDep, principal: PrincipalDep) -> Response:
     """How many approvals of this workspace are in which status."""
-    stats = await site.store.stats(caller.workspace)
-    oldest = await site.store.measures.oldest_pending(caller.workspace)
+    stats = await state.store.stats(principal.workspace)
+    oldest = await state.store.metrics.oldest_pending(principal.workspace)
     by_status = {status: stats.by_status.get(status, 0) for status in STATUSES}
     body = {
         "pending": by_status["pending"],
@@ -133,8 +133,8 @@ async def show_stats(site: StateDep, caller: PrincipalDep) -> Response:
         "expired": by_status["expired"],
         "cancelled": by_status["cancelled"],
         "allowed_reads": stats.allowed_reads,
-        "oldest_pending_seconds": 0.0 if oldest is None else max(0, site.clock() - oldest) / 1000,
-        "freezes": sum(each.is_on for each in await site.store.open_freezes(caller.workspace)),
+        "oldest_pending_seconds": 0.0 if oldest is None else max(0, state.clock() - oldest) / 1000,
+        "freezes": sum(each.is_on for each in await state.store.open_freezes(principal.workspace)),
         "by_status": by_status,
     }
     return to_starlette(json_response(body))
@@ -142,9 +142,9 @@ async def show_stats(site: StateDep, caller: PrincipalDep) -> Response:
 
 @router.get("/api/stats/history", responses=documented_responses(StatsHistory), **require_roles(VIEWERS))
 async def show_stats_history(
-    caller: PrincipalDep,
-    plots: Annotated[StatsHistoryCache, Depends(stats_history_cache)],
+    principal: PrincipalDep,
+    history_cache: Annotated[StatsHistoryCache, Depends(stats_history_cache)],
     days: Annotated[int, Query(ge=1, le=90)] = 7,
 ) -> Response:
     """What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old."""
-    return to_starlette(json_response(await plots.of(caller.workspace, days)))
+    return to_starlette(json_response(await history_cache.get(principal.workspace, days)))

@@ -110,25 +110,25 @@ class ChatDecisionResult(ResponseModel):
 
 
 @router.get("/api/threads", responses=documented_responses(ThreadList), **require_roles(DECIDERS))
-async def list_threads(which: Annotated[ThreadsQuery, Query()], site: StateDep, caller: PrincipalDep) -> Response:
+async def list_threads(which: Annotated[ThreadsQuery, Query()], state: StateDep, principal: PrincipalDep) -> Response:
     """The caller's own threads, the newest first."""
-    wanted = ThreadQuery(_parse_cursor(which.cursor), which.limit, which.user, which.q)
-    page = await site.assistant.threads.list(caller, wanted)
+    query = ThreadQuery(_parse_cursor(which.cursor), which.limit, which.user, which.q)
+    page = await state.assistant.threads.list(principal, query)
     following = None if page.next is None else f"{page.next[0]}_{page.next[1]}"
     return to_starlette(json_response({"items": [_thread_info(thread) for thread in page.items], "next": following}))
 
 
 @router.get("/api/threads/{thread_id}", responses=documented_responses(ThreadDetails, 404), **require_roles(DECIDERS))
 async def show_thread(
-    thread_id: str, which: Annotated[ThreadLinesQuery, Query()], site: StateDep, caller: PrincipalDep
+    thread_id: str, which: Annotated[ThreadLinesQuery, Query()], state: StateDep, principal: PrincipalDep
 ) -> Response:
     """A thread with all of its lines, or some."""
-    thread, lines = await site.assistant.threads.show(caller, thread_id, which.after, which.before, which.last)
+    thread, lines = await state.assistant.threads.show(principal, thread_id, which.after, which.before, which.last)
     confirmation = thread.confirmation
     open_one = None if confirmation is None else {"tool": confirmation.tool, "answer": confirmation.answer}
-    specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(thread.workspace).items()}
-    shown = ToolRequestRedactor(specs, await site.store.secret_key(thread.workspace))
-    told = [_line_json(line, shown) for line in lines if line.kind in SHOWN_KINDS]
+    specs = {name: tool.spec for name, tool in state.assistant.tool_registry.all(thread.workspace).items()}
+    redactor = ToolRequestRedactor(specs, await state.store.secret_key(thread.workspace))
+    told = [_line_json(entry, redactor) for entry in lines if entry.kind in SHOWN_KINDS]
     more = {"lines": told, "position": _position(lines), "confirmation": open_one}
     return to_starlette(json_response({**_thread_info(thread), **more}))
 
@@ -136,18 +136,22 @@ async def show_thread(
 @router.post(
     "/api/threads/{thread_id}/stop", responses=documented_responses(ThreadInfo, 404), **require_roles(DECIDERS)
 )
-async def stop_thread(thread_id: str, site: StateDep, caller: PrincipalDep, body: EmptyBody | None = None) -> Response:
+async def stop_thread(
+    thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
+) -> Response:
     """Ends the turn and withdraws the open cards. A call that has started is not undone; its result is kept."""
-    doors = await site.workspaces.doors(caller.workspace)
-    return to_starlette(json_response(_thread_info(await site.assistant.threads.stop(doors, caller, thread_id))))
+    services = await state.workspaces.services(principal.workspace)
+    return to_starlette(json_response(_thread_info(await state.assistant.threads.stop(services, principal, thread_id))))
 
 
 @router.post(
     "/api/threads/{thread_id}/retry", responses=documented_responses(ThreadInfo, 404, 409), **require_roles(DECIDERS)
 )
-async def retry_thread(thread_id: str, site: StateDep, caller: PrincipalDep, body: EmptyBody | None = None) -> Response:
+async def retry_thread(
+    thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
+) -> Response:
     """After an error: goes on from where the thread stands. Nothing that was recorded is done again."""
-    return to_starlette(json_response(_thread_info(await site.assistant.threads.retry(caller, thread_id))))
+    return to_starlette(json_response(_thread_info(await state.assistant.threads.retry(principal, thread_id))))
 
 
 @router.post(
@@ -155,9 +159,9 @@ async def retry_thread(thread_id: str, site: StateDep, caller: PrincipalDep, bod
     responses=documented_responses(ChatDecisionResult, 404, 409, 410, 422),
     **require_roles(DECIDERS),
 )
-async def approve_in_chat(body: ChatDecisionBody, site: StateDep, caller: PrincipalDep) -> Response:
+async def approve_in_chat(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Approves or rejects one call."""
-    return await _decide(body, site, caller)
+    return await _decide(body, state, principal)
 
 
 @router.post(
@@ -165,17 +169,17 @@ async def approve_in_chat(body: ChatDecisionBody, site: StateDep, caller: Princi
     responses=documented_responses(ChatDecisionResult, 404, 409, 410, 422),
     **require_roles(DECIDERS),
 )
-async def approve_for_agent(body: ChatDecisionBody, site: StateDep, caller: PrincipalDep) -> Response:
+async def approve_for_agent(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
     """The same, at another address."""
-    return await _decide(body, site, caller)
+    return await _decide(body, state, principal)
 
 
-async def _decide(body: ChatDecisionBody, site: StateDep, caller: PrincipalDep) -> Response:
-    doors = await site.workspaces.doors(caller.workspace)
-    seen = Acknowledgement(body.argsSha256, reason=body.reason)
-    decision = Approve(seen) if body.approved else Reject(seen=seen)
-    reviewer = doors.reviewer(caller, site.clock())
-    approval = await doors.inbox.decide(doors.workspace, body.approvalId, decision, reviewer)
+async def _decide(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
+    services = await state.workspaces.services(principal.workspace)
+    acknowledgement = Acknowledgement(body.argsSha256, reason=body.reason)
+    decision = Approve(acknowledgement) if body.approved else Reject(seen=acknowledgement)
+    reviewer = services.reviewer(principal, state.clock())
+    approval = await services.inbox.decide(services.workspace, body.approvalId, decision, reviewer)
     answer = {"approval_id": approval.id, "status": approval.status, "approved": approval.status == "approved"}
     return to_starlette(json_response(answer))
 
@@ -192,15 +196,15 @@ def _thread_info(thread: Thread) -> dict[str, object]:
     }
 
 
-def _line_json(line: ThreadEntry, wishes: ToolRequestRedactor) -> dict[str, object]:
-    body = {name: value for name, value in line.body.items() if name not in HIDDEN_FIELDS}
-    if line.kind == "replied":
-        body["calls"] = [wishes.shown(wish) for wish in cast(list[tuple[str, str, str]], body.pop("wishes"))]
-    return {"n": line.n, "at": rfc3339(line.at), "kind": line.kind, "actor": line.actor, "body": body}
+def _line_json(entry: ThreadEntry, redactor: ToolRequestRedactor) -> dict[str, object]:
+    body = {name: value for name, value in entry.body.items() if name not in HIDDEN_FIELDS}
+    if entry.kind == "replied":
+        body["calls"] = [redactor.redact(wish) for wish in cast(list[tuple[str, str, str]], body.pop("wishes"))]
+    return {"n": entry.number, "at": rfc3339(entry.at), "kind": entry.kind, "actor": entry.actor, "body": body}
 
 
 def _position(lines: Sequence[ThreadEntry]) -> str | None:
-    return str(Position(lines[-1].n, len(line_events(lines[-1])))) if lines else None
+    return str(Position(lines[-1].number, len(line_events(lines[-1])))) if lines else None
 
 
 def _parse_cursor(text: str) -> tuple[int, str]:

@@ -105,8 +105,8 @@ class WorkspaceTools:
 
     registered: Mapping[str, Tool]
     seen: Mapping[str, Sequence[FirstSeenTool]]
-    has: Mapping[str, Tool] | None
-    switches: Mapping[str, bool]
+    agent_tools: Mapping[str, Tool] | None
+    tool_approvals: Mapping[str, bool]
     agent: str
     pinned: Collection[str]
 
@@ -137,93 +137,99 @@ class ToolCallsQuery(BaseModel):
 
 @router.get("/api/tools/{name:path}/calls", responses=documented_errors(404), **require_roles(VIEWERS))
 async def count_calls(
-    name: str, site: StateDep, who: PrincipalDep, counting: Annotated[ToolCallsQuery, Query()]
+    name: str, state: StateDep, principal: PrincipalDep, counting: Annotated[ToolCallsQuery, Query()]
 ) -> ToolCallCountsJson:
     """How often a tool was called in the last days, and how the calls ended."""
-    if name not in _tool_names(site, await _load_tools(site, who.workspace, "")):
+    if name not in _tool_names(state, await _load_tools(state, principal.workspace, "")):
         raise NotFound("No tool of this name is known. GET /api/tools lists them.", tool=name)
-    since = site.clock() - counting.days * DAY
-    found = await site.store.measures.calls_of(who.workspace, name, counting.agent, since)
+    since = state.clock() - counting.days * DAY
+    found = await state.store.metrics.tool_status_counts(principal.workspace, name, counting.agent, since)
     return ToolCallCountsJson(tool=name, agent=counting.agent, since=rfc3339(since), **found._asdict())
 
 
 @router.get("/api/tools", responses=documented_errors(404), **require_roles(VIEWERS))
-async def list_tools(site: StateDep, who: PrincipalDep, wanted: Annotated[ToolsQuery, Query()]) -> ToolList:
+async def list_tools(state: StateDep, principal: PrincipalDep, query: Annotated[ToolsQuery, Query()]) -> ToolList:
     """The tools that are known here, by name, and whether they ask."""
-    doors = await site.workspaces.doors(who.workspace)
-    shelf = await _load_tools(site, who.workspace, wanted.agent)
-    names = sorted(_tool_names(site, shelf))
-    fitting = [name for name in names if name > wanted.cursor and wanted.q.casefold() in name.casefold()]
-    if shelf.has is not None and wanted.offered is not None:
-        fitting = [name for name in fitting if (name in shelf.has) == wanted.offered]
-    page = fitting[: wanted.limit]
-    items = [await _tool_info(site, doors, who, shelf, name) for name in page]
-    return ToolList(items=items, next=page[-1] if len(fitting) > len(page) else None)
+    services = await state.workspaces.services(principal.workspace)
+    workspace_tools = await _load_tools(state, principal.workspace, query.agent)
+    names = sorted(_tool_names(state, workspace_tools))
+    matching = [name for name in names if name > query.cursor and query.q.casefold() in name.casefold()]
+    if workspace_tools.agent_tools is not None and query.offered is not None:
+        matching = [name for name in matching if (name in workspace_tools.agent_tools) == query.offered]
+    page = matching[: query.limit]
+    items = [await _tool_info(state, services, principal, workspace_tools, name) for name in page]
+    return ToolList(items=items, next=page[-1] if len(matching) > len(page) else None)
 
 
-def _tool_names(site: ServerState, shelf: WorkspaceTools) -> set[str]:
-    return {*shelf.registered, *shelf.seen, *shelf.pinned, *site.settings.actions}
+def _tool_names(state: ServerState, workspace_tools: WorkspaceTools) -> set[str]:
+    return {*workspace_tools.registered, *workspace_tools.seen, *workspace_tools.pinned, *state.settings.actions}
 
 
-async def _load_tools(site: ServerState, workspace: str, name: str) -> WorkspaceTools:
-    found = await load_agent_catalog(site, workspace)
+async def _load_tools(state: ServerState, workspace: str, name: str) -> WorkspaceTools:
+    catalog = await load_agent_catalog(state, workspace)
     seen: dict[str, list[FirstSeenTool]] = defaultdict(list)
-    for tool in await site.store.tools(workspace):
+    for tool in await state.store.tools(workspace):
         seen[tool.name].append(tool)
-    callable_ones = [other for other, known in found.agents.items() if known.origin != "calls"]
+    callable_ones = [other for other, known in catalog.agents.items() if known.origin != "calls"]
     registered = {AGENT_TOOL_PREFIX + other: agent_tool(other) for other in callable_ones}
-    registered |= site.assistant.toolbox.all(workspace)
-    pinned = (await site.workspaces.doors(workspace)).pins.by_name
+    registered |= state.assistant.tool_registry.all(workspace)
+    pinned = (await state.workspaces.services(workspace)).pins.by_name
     if not name:
-        return WorkspaceTools(registered=registered, seen=seen, has=None, switches={}, agent="", pinned=pinned)
-    agent = _agent(found, name)
+        return WorkspaceTools(
+            registered=registered, seen=seen, agent_tools=None, tool_approvals={}, agent="", pinned=pinned
+        )
+    agent = _agent(catalog, name)
     return WorkspaceTools(
         registered=registered,
         seen=seen,
-        has=site.assistant.toolbox.of(agent, workspace),
-        switches=agent.tool_approvals,
+        agent_tools=state.assistant.tool_registry.tools_for_agent(agent, workspace),
+        tool_approvals=agent.tool_approvals,
         agent=name,
         pinned=pinned,
     )
 
 
-def _agent(found: AgentCatalog, name: str) -> AgentSettings:
-    if name not in found.agents:
+def _agent(catalog: AgentCatalog, name: str) -> AgentSettings:
+    if name not in catalog.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
-    return found.agents[name].agent
+    return catalog.agents[name].agent
 
 
 async def _tool_info(
-    site: ServerState, doors: WorkspaceServices, who: Principal, shelf: WorkspaceTools, name: str
+    state: ServerState, services: WorkspaceServices, principal: Principal, workspace_tools: WorkspaceTools, name: str
 ) -> ToolInfo:
-    tool = shelf.registered.get(name)
-    defined = sorted((each for each in shelf.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at)
-    last = await site.store.spec(defined[-1].spec_sha256) if defined else None
-    pin = None if tool else doors.pins.by_name.get(name)
-    seen = last or ToolSpec(name, "read" if name in shelf.seen else "")
+    tool = workspace_tools.registered.get(name)
+    defined = sorted(
+        (each for each in workspace_tools.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at
+    )
+    last = await state.store.spec(defined[-1].spec_sha256) if defined else None
+    pin = None if tool else services.pins.by_name.get(name)
+    seen = last or ToolSpec(name, "read" if name in workspace_tools.seen else "")
     spec = tool.spec if tool else pin.spec if pin else seen
-    prospects = possible_verdicts(doors.loaded.policy, _example_call(who, name, shelf.agent), spec)
+    prospects = possible_verdicts(
+        services.loaded_policy.policy, _example_call(principal, name, workspace_tools.agent), spec
+    )
     certain = {prospect.verdict.kind for prospect in prospects}
     return ToolInfo(
         name=name,
-        source=_source(tool) if tool else "pin" if pin else "seen" if name in shelf.seen else "configuration",
+        source=_source(tool) if tool else "pin" if pin else "seen" if name in workspace_tools.seen else "configuration",
         pack=tool.source if tool and not tool.source.startswith(("mcp:", AGENT_SOURCE)) else None,
         effect=spec.effect or None,
-        description=tool.about if tool else "",
-        parameters=dict(tool.offer.schema if tool else spec.schema or {}) or None,
+        description=tool.description if tool else "",
+        parameters=dict(tool.prompt_tool.schema if tool else spec.schema or {}) or None,
         confirm=spec.confirm,
         asks_by_default=spec.effect != "read" or name == QUESTION_TOOL,
         verdict="ask" if name == QUESTION_TOOL else next(iter(certain)) if len(certain) == 1 else "depends",
         reasons=[_verdict_reason(prospect) for prospect in prospects],
-        offered=name in shelf.has if shelf.has is not None else None,
-        switch=shelf.switches.get(name),
+        offered=name in workspace_tools.agent_tools if workspace_tools.agent_tools is not None else None,
+        switch=workspace_tools.tool_approvals.get(name),
         may_switch_off=not always_asks(spec)
-        and may_disable_approval(who, name, doors.loaded.policy, action_team(name, site, doors)),
+        and may_disable_approval(principal, name, services.loaded_policy.policy, action_team(name, state, services)),
         always_asks=always_asks(spec),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),
         spec_sha256=spec.sha256 if tool or pin else defined[-1].spec_sha256 if defined else None,
-        seen_at=optional_rfc3339(min((each.at for each in shelf.seen.get(name, ())), default=None)),
+        seen_at=optional_rfc3339(min((each.at for each in workspace_tools.seen.get(name, ())), default=None)),
     )
 
 
@@ -232,7 +238,7 @@ def _verdict_reason(prospect: PossibleVerdict) -> VerdictReason:
     terms = verdict if isinstance(verdict, Ask) else None
     return VerdictReason(
         verdict=verdict.kind,
-        by=prospect.by,
+        by=prospect.source,
         rule=prospect.rule,
         conditional=prospect.conditional,
         needs=approvers_text(terms) if terms else None,
@@ -245,7 +251,9 @@ def _source(tool: Tool) -> str:
     return tool.source if tool.source.startswith("mcp:") or tool.source in (AGENT_SOURCE, "documents") else "pack"
 
 
-def _example_call(who: Principal, name: str, agent: str) -> ToolCall:
+def _example_call(principal: Principal, name: str, agent: str) -> ToolCall:
     """A call as it would come from the chat; what a policy says of it may still depend on its arguments."""
-    place = {"workspace": who.workspace, "agent": agent, "setting": "chat"}
-    return propose(name, {}, "example", "example", **place, requester=who.name, teams=tuple(sorted(who.teams)))
+    place = {"workspace": principal.workspace, "agent": agent, "setting": "chat"}
+    return propose(
+        name, {}, "example", "example", **place, requester=principal.name, teams=tuple(sorted(principal.teams))
+    )

@@ -64,33 +64,35 @@ class LedgerFollower:
     Who is behind has a task: because the reader does not take what is sent, or because it is older than the ring.
     """
 
-    def __init__(self, site: ServerState, workspace: str, look: Authenticate, reading: asyncio.Semaphore) -> None:
-        self.streams: set[LedgerSubscriber] = set()
-        self.over = False
-        self._site = site
-        self._store: Store = site.store
+    def __init__(
+        self, state: ServerState, workspace: str, authenticate: Authenticate, reading: asyncio.Semaphore
+    ) -> None:
+        self.subscribers: set[LedgerSubscriber] = set()
+        self.is_closed = False
+        self._state = state
+        self._store: Store = state.store
         self._workspace = workspace
-        self._look = look
+        self._authenticate = authenticate
         self._reading = reading
         self._task: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
-        self._ring: EventBuffer | None = None
+        self._changed = asyncio.Event()
+        self._buffer: EventBuffer | None = None
         self._joining: list[LedgerSubscriber] = []
         self._groups: dict[str, dict[EventFilter, set[LedgerSubscriber]]] = {}  # by the approval that they are about
-        self._doubted: dict[str, int] = {}
+        self._recheck_ticks: dict[str, int] = {}
         self._tick = 0
-        self._owed = False
+        self._must_retry_read = False
         self._busy = 0.0
 
-    def join(self, stream: LedgerSubscriber) -> None:
-        self.streams.add(stream)
-        stream.slot = len(self.streams) % HEARTBEAT_TICKS
-        self._enter(stream)
+    def join(self, subscriber: LedgerSubscriber) -> None:
+        self.subscribers.add(subscriber)
+        subscriber.heartbeat_slot = len(self.subscribers) % HEARTBEAT_TICKS
+        self._enqueue_join(subscriber)
 
-    async def leave(self, stream: LedgerSubscriber) -> None:
-        self.streams.discard(stream)
-        self._part(stream)
-        await stream.leave()
+    async def leave(self, subscriber: LedgerSubscriber) -> None:
+        self.subscribers.discard(subscriber)
+        self._leave_group(subscriber)
+        await subscriber.leave()
 
     def follow(self) -> None:
         self._task = asyncio.create_task(self._follow())
@@ -99,36 +101,36 @@ class LedgerFollower:
         """Until nobody listens or the server stops. However it ends, no stream is left without what it waits for."""
         try:
             async with self._store.watch(self._workspace) as watch:
-                hints = [asyncio.create_task(hint) for hint in (self._heed(watch), self._heed_end())]
+                hints = [asyncio.create_task(hint) for hint in (self._watch_changes(watch), self._watch_shutdown())]
                 try:
                     await self._rounds()
                 finally:
                     for hint in hints:
                         hint.cancel()
         except Exception as error:  # noqa: BLE001  the streams end, and whoever connects again starts anew
-            self._site.log.failed("feed_failed", error, workspace=self._workspace)
+            self._state.log.write_exception("feed_failed", error, workspace=self._workspace)
         finally:
-            self.over = True
-            for stream in list(self.streams):
-                stream.end("The server stops here. Connect again.")
+            self.is_closed = True
+            for subscriber in list(self.subscribers):
+                subscriber.end("The server stops here. Connect again.")
 
-    async def _heed(self, watch: Watch) -> None:
+    async def _watch_changes(self, watch: Watch) -> None:
         while True:
-            await watch.changed(None)
-            self._news.set()
+            await watch.wait(None)
+            self._changed.set()
 
-    async def _heed_end(self) -> None:
-        await self._site.stopping.wait()
-        self._news.set()
+    async def _watch_shutdown(self) -> None:
+        await self._state.stopping.wait()
+        self._changed.set()
 
     async def _rounds(self) -> None:
         due = time.monotonic() + TICK
-        while self.streams and not self._site.stopping.is_set():
+        while self.subscribers and not self._state.stopping.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
-                    await self._news.wait()
+                    await self._changed.wait()
             self._busy = 0.0
-            if self._news.is_set():
+            if self._changed.is_set():
                 await self._round()
             if time.monotonic() >= due:
                 due = time.monotonic() + TICK
@@ -136,168 +138,177 @@ class LedgerFollower:
             await asyncio.sleep(min(max(MIN_INTERVAL, IDLE_FACTOR * self._busy), MAX_INTERVAL))
 
     async def _round(self) -> None:
-        self._news.clear()
+        self._changed.clear()
         joining, self._joining = self._joining, []  # before the look, so that what they know is not newer than it
         try:
-            ring, lines = await self._read()
+            buffer, events = await self._read()
         except Error as error:
-            self._put_off(joining, error)
+            self._postpone(joining, error)
             return
-        await self._look_up(self._doubtful())
+        await self._recheck_access(self._subscribers_to_recheck())
         began = time.thread_time()
-        await self._tell(lines, ring.at)
+        await self._send_events(events, buffer.last_seq)
         self._busy = time.thread_time() - began
-        if lines:
-            self._site.meters.lag = max(0, self._site.clock() - lines[-1].at) / 1000
+        if events:
+            self._state.counters.lag = max(0, self._state.clock() - events[-1].at) / 1000
         for lot in _batches(joining):
-            for stream in lot:
-                if stream in self.streams:
-                    self._admit(stream, ring)
+            for subscriber in lot:
+                if subscriber in self.subscribers:
+                    self._join_group(subscriber, buffer)
             await asyncio.sleep(0)
-        if any(line.kind == "erased" for line in lines):
-            ring.clear()  # it may hold what nobody is to see any more
+        if any(event.kind == "erased" for event in events):
+            buffer.clear()  # it may hold what nobody is to see any more
 
     async def _read(self) -> tuple[EventBuffer, list[SseEvent]]:
-        if self._ring is None:
-            self._ring = EventBuffer((await self._store.head(self._workspace)).seq)
-        ring, lines, size = self._ring, list[SseEvent](), 0
+        if self._buffer is None:
+            self._buffer = EventBuffer((await self._store.head(self._workspace)).seq)
+        buffer, events, size = self._buffer, list[SseEvent](), 0
         for _ in range(PAGES_PER_ROUND):
             try:
-                page = await self._page(ring.at)
+                page = await self._page(buffer.last_seq)
             except Error:
-                if not lines:
+                if not events:
                     raise
                 break  # what was read is in the ring, and has to be told
-            for line in map(to_sse_event, page):
-                ring.add(line)
-                lines.append(line)
-                size += len(line.body)
-                self._doubted.update(dict.fromkeys(line.doubted, RECHECK_TICKS))
+            for event in map(to_sse_event, page):
+                buffer.add(event)
+                events.append(event)
+                size += len(event.body)
+                self._recheck_ticks.update(dict.fromkeys(event.affected_people, RECHECK_TICKS))
             if len(page) < ENTRIES_PER_READ:
-                return ring, lines
+                return buffer, events
             if size > MAX_BUFFER_BYTES // 2:
                 break
-        self._news.set()  # there may be more
-        return ring, lines
+        self._changed.set()  # there may be more
+        return buffer, events
 
     async def _page(self, after: int) -> Sequence[Entry]:
         entries = cast(AsyncGenerator[Sequence[Entry], None], self._store.entries(self._workspace, after))
         async with aclosing(entries) as found:
             return await anext(found, None) or ()
 
-    async def _tell(self, lines: Sequence[SseEvent], at: int) -> None:
-        for approval_id in {"", *(line.approval_id for line in lines)}:
-            for wanted, members in list(self._groups.get(approval_id, {}).items()):
-                told = list(make_chunks(lines, wanted, at))
-                if told:
-                    await self._hand_out(members, told)
+    async def _send_events(self, events: Sequence[SseEvent], last_seq: int) -> None:
+        for approval_id in {"", *(event.approval_id for event in events)}:
+            for event_filter, members in list(self._groups.get(approval_id, {}).items()):
+                chunks = list(make_chunks(events, event_filter, last_seq))
+                if chunks:
+                    await self._broadcast(members, chunks)
 
-    async def _hand_out(self, streams: Collection[LedgerSubscriber], told: Sequence[SseChunk]) -> None:
-        for lot in _batches(streams):
-            for stream in lot:
-                self._push(stream, told)
+    async def _broadcast(self, subscribers: Collection[LedgerSubscriber], chunks: Sequence[SseChunk]) -> None:
+        for lot in _batches(subscribers):
+            for subscriber in lot:
+                self._push(subscriber, chunks)
             await asyncio.sleep(0)
 
-    def _push(self, stream: LedgerSubscriber, told: Iterable[SseChunk]) -> bool:
+    def _push(self, subscriber: LedgerSubscriber, chunks: Iterable[SseChunk]) -> bool:
         """False if the reader does not keep up: then it goes on at its own pace."""
-        waiting = stream.push_all(told)
+        waiting = subscriber.push_all(chunks)
         if waiting is None:
             return True
-        self._part(stream)
-        stream.behind(self._catch_up(stream, waiting))
+        self._leave_group(subscriber)
+        subscriber.start_catch_up(self._catch_up(subscriber, waiting))
         return False
 
-    def _admit(self, stream: LedgerSubscriber, ring: EventBuffer) -> None:
+    def _join_group(self, subscriber: LedgerSubscriber, buffer: EventBuffer) -> None:
         """Into its group if it can be told all that it does not know yet."""
-        opening = list(_opening_chunks(stream, ring.at))
-        at = opening[-1].at if opening else stream.at or 0
-        lines = ring.since(at) if ring.at - at <= MAX_LIVE_LAG else None
-        if not self._push(stream, chain(opening, make_chunks(lines or (), stream.wanted, ring.at))):
+        opening = list(_opening_chunks(subscriber, buffer.last_seq))
+        at = opening[-1].last_seq if opening else subscriber.last_seq or 0
+        events = buffer.events_after(at) if buffer.last_seq - at <= MAX_LIVE_LAG else None
+        if not self._push(
+            subscriber, chain(opening, make_chunks(events or (), subscriber.event_filter, buffer.last_seq))
+        ):
             return
-        if lines is None:
-            stream.at = at
-            stream.behind(self._catch_up(stream))
+        if events is None:
+            subscriber.last_seq = at
+            subscriber.start_catch_up(self._catch_up(subscriber))
         else:
-            about = self._groups.setdefault(stream.wanted.approval_id, {})
-            about.setdefault(stream.wanted, set()).add(stream)
+            about = self._groups.setdefault(subscriber.event_filter.approval_id, {})
+            about.setdefault(subscriber.event_filter, set()).add(subscriber)
 
-    async def _catch_up(self, stream: LedgerSubscriber, waiting: Awaitable[None] | None = None) -> None:
+    async def _catch_up(self, subscriber: LedgerSubscriber, waiting: Awaitable[None] | None = None) -> None:
         """At the pace of this one reader, from the ring or the store, until the next round can tell it the rest."""
         try:
             if waiting is not None:
                 async with asyncio.timeout(STALL_TIMEOUT):
                     await waiting
-            while lines := await self._missed(stream):
-                for piece in make_chunks(lines, stream.wanted, lines[-1].seq):
-                    await stream.send(piece)
-                stream.at = lines[-1].seq
-            self._enter(stream)
+            while events := await self._read_missed(subscriber):
+                for chunk in make_chunks(events, subscriber.event_filter, events[-1].seq):
+                    await subscriber.send(chunk)
+                subscriber.last_seq = events[-1].seq
+            self._enqueue_join(subscriber)
         except (TimeoutError, Error):
-            stream.drop()
+            subscriber.drop()
 
-    async def _missed(self, stream: LedgerSubscriber) -> Sequence[SseEvent]:
+    async def _read_missed(self, subscriber: LedgerSubscriber) -> Sequence[SseEvent]:
         """Some of what the reader does not know; nothing if that is for the next round."""
-        ring, at = self._ring, stream.at
-        if ring is None or at is None or ring.at - at > MAX_LAG:
+        buffer, at = self._buffer, subscriber.last_seq
+        if buffer is None or at is None or buffer.last_seq - at > MAX_LAG:
             return ()
-        lines = ring.since(at)
-        if lines is not None:
-            return lines if ring.at - at > MAX_LIVE_LAG else ()
+        events = buffer.events_after(at)
+        if events is not None:
+            return events if buffer.last_seq - at > MAX_LIVE_LAG else ()
         async with self._reading:
             return list(map(to_sse_event, await self._page(at)))
 
-    def _enter(self, stream: LedgerSubscriber) -> None:
-        self._joining.append(stream)
-        self._news.set()
+    def _enqueue_join(self, subscriber: LedgerSubscriber) -> None:
+        self._joining.append(subscriber)
+        self._changed.set()
 
-    def _part(self, stream: LedgerSubscriber) -> None:
+    def _leave_group(self, subscriber: LedgerSubscriber) -> None:
         """From its group, which goes with the last of its members."""
-        wanted = stream.wanted
-        about = self._groups.get(wanted.approval_id, {})
-        members = about.get(wanted, set())
-        members.discard(stream)
+        event_filter = subscriber.event_filter
+        about = self._groups.get(event_filter.approval_id, {})
+        members = about.get(event_filter, set())
+        members.discard(subscriber)
         if not members:
-            about.pop(wanted, None)
+            about.pop(event_filter, None)
         if not about:
-            self._groups.pop(wanted.approval_id, None)
+            self._groups.pop(event_filter.approval_id, None)
 
-    def _put_off(self, joining: Sequence[LedgerSubscriber], error: Error) -> None:
+    def _postpone(self, joining: Sequence[LedgerSubscriber], error: Error) -> None:
         """The ledger cannot be read just now: who has not begun is told so, the others wait for the next tick."""
-        self._owed = True
-        for stream in joining:
-            if stream.begun:
-                self._joining.append(stream)
+        self._must_retry_read = True
+        for subscriber in joining:
+            if subscriber.has_started:
+                self._joining.append(subscriber)
             else:
-                stream.answer(error_response(error), SECURITY_HEADERS)
+                subscriber.respond(error_response(error), SECURITY_HEADERS)
 
     async def _on_tick(self) -> None:
         self._tick += 1
-        if self._tick % POLL_TICKS == 0 or self._owed:
-            self._owed = False
-            self._news.set()
+        if self._tick % POLL_TICKS == 0 or self._must_retry_read:
+            self._must_retry_read = False
+            self._changed.set()
         slot = self._tick % HEARTBEAT_TICKS
-        if self._ring is not None:
-            sign = [SseChunk(self._ring.at, body_message(heartbeat_frame(self._ring.at)))]
+        if self._buffer is not None:
+            sign = [SseChunk(self._buffer.last_seq, body_message(heartbeat_frame(self._buffer.last_seq)))]
             everybody = [members for about in self._groups.values() for members in about.values()]
-            await self._hand_out([each for members in everybody for each in members if each.slot == slot], sign)
-        await self._look_up([*self._doubtful(), *(stream for stream in self.streams if stream.slot == slot)])
-        self._doubted = {name: ticks - 1 for name, ticks in self._doubted.items() if ticks > 1}
+            await self._broadcast(
+                [each for members in everybody for each in members if each.heartbeat_slot == slot], sign
+            )
+        await self._recheck_access(
+            [
+                *self._subscribers_to_recheck(),
+                *(subscriber for subscriber in self.subscribers if subscriber.heartbeat_slot == slot),
+            ]
+        )
+        self._recheck_ticks = {name: ticks - 1 for name, ticks in self._recheck_ticks.items() if ticks > 1}
 
-    def _doubtful(self) -> Sequence[LedgerSubscriber]:
-        names = self._doubted
-        return [stream for stream in self.streams if stream.principal.name in names] if names else ()
+    def _subscribers_to_recheck(self) -> Sequence[LedgerSubscriber]:
+        names = self._recheck_ticks
+        return [subscriber for subscriber in self.subscribers if subscriber.principal.name in names] if names else ()
 
-    async def _look_up(self, streams: Sequence[LedgerSubscriber]) -> None:
+    async def _recheck_access(self, subscribers: Sequence[LedgerSubscriber]) -> None:
         """Whoever is not let in any more, or as somebody else, has to come in again."""
-        for stream in streams:
-            if not await self._is_unchanged(stream):
-                self._part(stream)
-                stream.end("Sign in again.")
+        for subscriber in subscribers:
+            if not await self._is_unchanged(subscriber):
+                self._leave_group(subscriber)
+                subscriber.end("Sign in again.")
 
-    async def _is_unchanged(self, stream: LedgerSubscriber) -> bool:
-        before = stream.principal
+    async def _is_unchanged(self, subscriber: LedgerSubscriber) -> bool:
+        before = subscriber.principal
         try:
-            now = await self._look(stream.asked)
+            now = await self._authenticate(subscriber.request)
         except (Unauthenticated, Forbidden):
             return False
         except Error:  # nobody knows just now, and nothing can be read either
@@ -305,21 +316,21 @@ class LedgerFollower:
         return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
 
 
-def _opening_chunks(stream: LedgerSubscriber, at: int) -> Iterator[SseChunk]:
+def _opening_chunks(subscriber: LedgerSubscriber, at: int) -> Iterator[SseChunk]:
     """How a stream begins, and begins anew if its place is nowhere near."""
-    place = at if stream.at is None else stream.at
-    reason = "ahead" if place > at else "behind" if at - place > MAX_LAG else ""
-    place = at if reason else place
-    if not stream.begun:
-        stream.begun = True
-        yield SseChunk(place, {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
-        yield SseChunk(place, body_message(opening_frame(place)))
+    last_seq = at if subscriber.last_seq is None else subscriber.last_seq
+    reason = "ahead" if last_seq > at else "behind" if at - last_seq > MAX_LAG else ""
+    last_seq = at if reason else last_seq
+    if not subscriber.has_started:
+        subscriber.has_started = True
+        yield SseChunk(last_seq, {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
+        yield SseChunk(last_seq, body_message(opening_frame(last_seq)))
     if reason:
-        yield SseChunk(place, body_message(reset_frame(place, reason)))
+        yield SseChunk(last_seq, body_message(reset_frame(last_seq, reason)))
 
 
-def _batches(streams: Iterable[LedgerSubscriber]) -> Iterator[list[LedgerSubscriber]]:
-    every = list(streams)
+def _batches(subscribers: Iterable[LedgerSubscriber]) -> Iterator[list[LedgerSubscriber]]:
+    every = list(subscribers)
     for start in range(0, len(every), SEND_BATCH):
         yield every[start : start + SEND_BATCH]
 
@@ -329,33 +340,35 @@ MAX_CATCHING_UP = 4  # streams that read from the store by themselves at the sam
 
 
 class LedgerStreams:
-    def __init__(self, site: ServerState, look: Authenticate) -> None:
-        self._site = site
-        self._look = look
-        self._tails: dict[str, LedgerFollower] = {}
+    def __init__(self, state: ServerState, authenticate: Authenticate) -> None:
+        self._state = state
+        self._authenticate = authenticate
+        self._followers: dict[str, LedgerFollower] = {}
         self._reading = asyncio.Semaphore(MAX_CATCHING_UP)
 
-    async def stream(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
+    async def stream(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """The task of a stream only waits for its end; whatever is sent comes from the one who follows the ledger."""
-        self._check_room()
-        stream = LedgerSubscriber(asked, send, parse_event_filter(asked), parse_last_event_id(asked))
-        tail = self._tail(asked.person.workspace)
-        tail.join(stream)
+        self._check_capacity()
+        subscriber = LedgerSubscriber(request, send, parse_event_filter(request), parse_last_event_id(request))
+        follower = self._follower(request.current_principal.workspace)
+        follower.join(subscriber)
         try:
             while (await receive())["type"] != "http.disconnect":
                 pass
         finally:
-            await tail.leave(stream)
+            await follower.leave(subscriber)
 
-    def _check_room(self) -> None:
-        if self._site.stopping.is_set():
+    def _check_capacity(self) -> None:
+        if self._state.stopping.is_set():
             raise StoreUnavailable("This server is about to stop. Connect again.")
-        if sum(len(tail.streams) for tail in self._tails.values()) >= MAX_STREAMS:
+        if sum(len(follower.subscribers) for follower in self._followers.values()) >= MAX_STREAMS:
             raise TooManyRequests(f"{MAX_STREAMS:,} event streams are open. Try again later.", retry_after=15)
 
-    def _tail(self, workspace: str) -> LedgerFollower:
-        tail = self._tails.get(workspace)
-        if tail is None or tail.over:
-            tail = self._tails[workspace] = LedgerFollower(self._site, workspace, self._look, self._reading)
-            tail.follow()
-        return tail
+    def _follower(self, workspace: str) -> LedgerFollower:
+        follower = self._followers.get(workspace)
+        if follower is None or follower.is_closed:
+            follower = self._followers[workspace] = LedgerFollower(
+                self._state, workspace, self._authenticate, self._reading
+            )
+            follower.follow()
+        return follower

@@ -38,7 +38,7 @@ class SseEvent(NamedTuple):
     kind: str
     approval_id: str
     private: bool
-    doubted: frozenset[str]
+    affected_people: frozenset[str]
     body: bytes
 
 
@@ -49,18 +49,18 @@ class EventFilter(NamedTuple):
     kinds: frozenset[str]
     approval_id: str
 
-    def takes(self, line: SseEvent) -> bool:
+    def matches(self, event: SseEvent) -> bool:
         return (
-            (self.private or not line.private)
-            and (not self.kinds or line.kind in self.kinds)
-            and (not self.approval_id or line.approval_id == self.approval_id)
+            (self.private or not event.private)
+            and (not self.kinds or event.kind in self.kinds)
+            and (not self.approval_id or event.approval_id == self.approval_id)
         )
 
 
 class SseChunk(NamedTuple):
     """What is sent at once; whoever has it knows everything up to `at`."""
 
-    at: int
+    last_seq: int
     message: AsgiMessage
 
 
@@ -68,20 +68,20 @@ class EventBuffer:
     """The newest lines, without a gap up to `at`."""
 
     def __init__(self, at: int) -> None:
-        self.at = at
+        self.last_seq = at
         self._lines: list[SseEvent] = []
         self._bytes = 0
 
-    def add(self, line: SseEvent) -> None:
-        self._lines.append(line)
-        self._bytes += len(line.body) + EVENT_OVERHEAD
-        self.at = line.seq
+    def add(self, event: SseEvent) -> None:
+        self._lines.append(event)
+        self._bytes += len(event.body) + EVENT_OVERHEAD
+        self.last_seq = event.seq
         if len(self._lines) > MAX_BUFFER_EVENTS or (self._bytes > MAX_BUFFER_BYTES and len(self._lines) > 1):
             self._shorten()
 
-    def since(self, after: int) -> list[SseEvent] | None:
+    def events_after(self, after: int) -> list[SseEvent] | None:
         """The lines behind `after`, as many as are read at once; None if they are not here any more."""
-        start = len(self._lines) - (self.at - after)
+        start = len(self._lines) - (self.last_seq - after)
         return None if start < 0 else self._lines[start : start + READ_BATCH]
 
     def clear(self) -> None:
@@ -92,20 +92,20 @@ class EventBuffer:
         """By a quarter: to take off one at a time would move all the others each time."""
         gone = self._lines[: max(1, len(self._lines) // 4)]
         del self._lines[: len(gone)]
-        self._bytes -= sum(len(line.body) + EVENT_OVERHEAD for line in gone)
+        self._bytes -= sum(len(event.body) + EVENT_OVERHEAD for event in gone)
 
 
-def parse_event_filter(asked: HttpRequest) -> EventFilter:
-    query = asked.query
+def parse_event_filter(request: HttpRequest) -> EventFilter:
+    query = request.query
     kinds = frozenset(filter(None, query.get("kinds", "").split(",")))
     if len(kinds) > MAX_KINDS:
         raise InvalidRequest(f"kinds names at most {MAX_KINDS} kinds of events. Leave it out for all of them.")
-    return EventFilter(asked.person.role == ADMIN, kinds, query.get("approval_id", ""))
+    return EventFilter(request.current_principal.role == ADMIN, kinds, query.get("approval_id", ""))
 
 
-def parse_last_event_id(asked: HttpRequest) -> int | None:
+def parse_last_event_id(request: HttpRequest) -> int | None:
     """Where the reader stopped; None to get only what is new. The header is newer than the address."""
-    text = asked.headers.get(b"last-event-id", b"").decode("latin-1").strip() or asked.query.get("after", "")
+    text = request.headers.get(b"last-event-id", b"").decode("latin-1").strip() or request.query.get("after", "")
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
@@ -126,7 +126,7 @@ def to_sse_event(entry: Entry) -> SseEvent:
         kind=entry.kind,
         approval_id=entry.approval_id,
         private=entry.kind.startswith(ACCOUNT_KINDS),
-        doubted=_affected_people(entry) if entry.kind in REVOKING_KINDS else NO_PEOPLE,
+        affected_people=_affected_people(entry) if entry.kind in REVOKING_KINDS else NO_PEOPLE,
         body=b"id: %d\nevent: %b\ndata: %b\n\n" % (entry.seq, entry.kind.encode(), _one_line(body)),
     )
 
@@ -145,21 +145,21 @@ def reset_frame(at: int, reason: str) -> bytes:
     return b"id: %d\nevent: reset\ndata: %b\n\n" % (at, encode_json({"seq": at, "reason": reason}))
 
 
-def make_chunks(lines: Iterable[SseEvent], wanted: EventFilter, at: int) -> Iterator[SseChunk]:
+def make_chunks(events: Iterable[SseEvent], event_filter: EventFilter, last_seq: int) -> Iterator[SseChunk]:
     """Of what is wanted, in pieces to send. After the last one the reader knows everything up to `at`, if any came."""
     parts: list[bytes] = []
     size = last = 0
-    for line in lines:
-        if not wanted.takes(line):
+    for event in events:
+        if not event_filter.matches(event):
             continue
-        if size + len(line.body) > CHUNK_BYTES and parts:
+        if size + len(event.body) > CHUNK_BYTES and parts:
             yield SseChunk(last, body_message(b"".join(parts)))
             parts, size = [], 0
-        parts.append(line.body)
-        size += len(line.body)
-        last = line.seq
+        parts.append(event.body)
+        size += len(event.body)
+        last = event.seq
     if parts:
-        yield SseChunk(at, body_message(b"".join(parts)))
+        yield SseChunk(last_seq, body_message(b"".join(parts)))
 
 
 def body_message(body: bytes) -> AsgiMessage:
@@ -185,58 +185,69 @@ KEPT_SCOPE_KEYS = ("type", "method", "client", "template", "interlock")  # what 
 class LedgerSubscriber:
     """`at` is the last event it knows of, or None before it has begun; a member of a group is where the group is."""
 
-    __slots__ = ("_abort", "_ended", "_send", "_task", "asked", "at", "begun", "principal", "slot", "wanted")
+    __slots__ = (
+        "_abort",
+        "_ended",
+        "_send",
+        "_task",
+        "event_filter",
+        "has_started",
+        "heartbeat_slot",
+        "last_seq",
+        "principal",
+        "request",
+    )
 
-    def __init__(self, asked: HttpRequest, send: Send, wanted: EventFilter, at: int | None) -> None:
-        self.wanted = wanted
-        self.at = at
-        self.begun = False
-        self.slot = 0
-        self.principal: Principal = asked.person
-        self.asked = asked
+    def __init__(self, request: HttpRequest, send: Send, event_filter: EventFilter, last_seq: int | None) -> None:
+        self.event_filter = event_filter
+        self.last_seq = last_seq
+        self.has_started = False
+        self.heartbeat_slot = 0
+        self.principal: Principal = request.current_principal
+        self.request = request
         self._send = send
         self._task: asyncio.Task[None] | None = None
         self._ended = False
-        self._abort = make_abort(asked)
-        release_request_data(asked)
+        self._abort = make_abort(request)
+        release_request_data(request)
 
     def push(self, message: AsgiMessage) -> Awaitable[None] | None:
         """Sends it; if the reader does not keep up, gives what there is to wait for."""
         return None if self._ended else run_eagerly(cast(Coroutine[Any, Any, None], self._send(message)))
 
-    def push_all(self, pieces: Iterable[SseChunk]) -> Awaitable[None] | None:
+    def push_all(self, chunks: Iterable[SseChunk]) -> Awaitable[None] | None:
         """As far as the reader keeps up, which nobody knows before the loop's turn is over; `at` moves with it."""
         size = 0
-        for piece in pieces:
+        for chunk in chunks:
             if size > MAX_TURN_BYTES:
                 return _completed_future()
-            waiting = self.push(piece.message)
-            self.at = piece.at
+            waiting = self.push(chunk.message)
+            self.last_seq = chunk.last_seq
             if waiting is not None:
                 return waiting
-            size += len(piece.message.get("body", b""))
+            size += len(chunk.message.get("body", b""))
         return None
 
-    async def send(self, piece: SseChunk) -> None:
+    async def send(self, chunk: SseChunk) -> None:
         """Raises TimeoutError if the reader has stalled."""
         async with asyncio.timeout(STALL_TIMEOUT):
-            await self._send(piece.message)
-        self.at = piece.at
+            await self._send(chunk.message)
+        self.last_seq = chunk.last_seq
         await asyncio.sleep(0)  # so that it is known whether there is room for more
 
-    def answer(self, answer: HttpResponse, more: tuple[tuple[bytes, bytes], ...]) -> None:
+    def respond(self, response: HttpResponse, extra_headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """Instead of a stream."""
         self._ended = True
-        run_eagerly(send_response(self._send, answer, more))
+        run_eagerly(send_response(self._send, response, extra_headers))
 
-    def end(self, why: str) -> None:
+    def end(self, reason: str) -> None:
         """The reader connects again, if it still may."""
         if self._ended:
             return
-        if self._task is not None or not self.begun:
+        if self._task is not None or not self.has_started:
             self.drop()
             return
-        waiting = self.push({"type": "http.response.body", "body": f": {why}\n\n".encode(), "more_body": False})
+        waiting = self.push({"type": "http.response.body", "body": f": {reason}\n\n".encode(), "more_body": False})
         self._ended = True
         if waiting is not None:
             self._abort()
@@ -248,7 +259,7 @@ class LedgerSubscriber:
             self._task.cancel()
         self._abort()
 
-    def behind(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_catch_up(self, work: Coroutine[Any, Any, None]) -> None:
         """Something is done for this reader alone, until it keeps up again."""
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._caught_up)
@@ -292,9 +303,9 @@ def _resume(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any
     yield from work  # it has begun, and is gone on with like a generator
 
 
-def make_abort(asked: HttpRequest) -> Callable[[], object]:
+def make_abort(request: HttpRequest) -> Callable[[], object]:
     """Cuts the connection, where the server offers it; else the task that answers is given up."""
-    transport = (asked.scope.get("extensions") or {}).get("interlock.transport")
+    transport = (request.scope.get("extensions") or {}).get("interlock.transport")
     if transport is None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a request is answered in a task
@@ -305,11 +316,11 @@ def make_abort(asked: HttpRequest) -> Callable[[], object]:
     return abort
 
 
-def release_request_data(asked: HttpRequest) -> None:
+def release_request_data(request: HttpRequest) -> None:
     """A stream may last for days, and there may be thousands: what its request brought along is not needed any more."""
-    asked.headers = {name: value for name, value in asked.headers.items() if name in AUTH_HEADERS}
-    asked.body = b""
-    scope, kept = asked.scope, {name: value for name, value in asked.scope.items() if name in KEPT_SCOPE_KEYS}
+    request.headers = {name: value for name, value in request.headers.items() if name in AUTH_HEADERS}
+    request.body = b""
+    scope, kept = request.scope, {name: value for name, value in request.scope.items() if name in KEPT_SCOPE_KEYS}
     scope["headers"].clear()  # the connection holds the list too
     scope.clear()
     scope.update(kept)

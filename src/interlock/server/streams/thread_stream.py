@@ -42,58 +42,69 @@ class ThreadEventSource(Protocol):
     """Reads a thread for one reader: in our own words, or in those of another protocol."""
 
     @property
-    def pause(self) -> float | None:
+    def poll_after(self) -> float | None:
         """In how many seconds to look again; None if a wake-up says when."""
 
-    async def news(self) -> list[StreamEvent]: ...
+    async def read_events(self) -> list[StreamEvent]: ...
 
 
 class ThreadSubscribers:
     """All of one process, in as many slots as there are ticks, so that their turns are spread."""
 
-    def __init__(self, site: ServerState, auth: Auth) -> None:
-        self._site = site
+    def __init__(self, state: ServerState, auth: Auth) -> None:
+        self._state = state
         self._auth = auth
         self._slots: list[set[ThreadSubscriber]] = [set() for _ in range(POLL_TICKS)]
         self._open = 0
         self._ticking: asyncio.Task[None] | None = None
 
-    def check_room(self) -> None:
-        if self._site.stopping.is_set():
+    def check_capacity(self) -> None:
+        if self._state.stopping.is_set():
             raise StoreUnavailable("This server is about to stop. Connect again.")
         if self._open >= MAX_STREAMS:
             raise TooManyRequests(f"{MAX_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
 
     async def serve(
-        self, reader: ThreadSubscriber, thread: Thread, after: Position, receive: Receive, more: tuple[Header, ...] = ()
+        self,
+        subscriber: ThreadSubscriber,
+        thread: Thread,
+        after: Position,
+        receive: Receive,
+        extra_headers: tuple[Header, ...] = (),
     ) -> None:
         """Until the reader leaves, or there is nothing more to tell."""
-        await reader.begin(after, ((b"x-thread-id", thread.id.encode()), *more))
+        await subscriber.begin(after, ((b"x-thread-id", thread.id.encode()), *extra_headers))
         slot = min(self._slots, key=len)
-        slot.add(reader)
+        slot.add(subscriber)
         self._open += 1
         self._tick()
         try:
-            with self._site.store.listen(thread.workspace, thread.id, reader.ring):
-                reader.ring()
+            with self._state.store.listen(thread.workspace, thread.id, subscriber.wake):
+                subscriber.wake()
                 while (await receive())["type"] != "http.disconnect":
                     pass
         finally:
             self._open -= 1
-            slot.discard(reader)
-            await reader.leave()
+            slot.discard(subscriber)
+            await subscriber.leave()
 
-    def reader(
-        self, asked: HttpRequest, send: Send, follower: ThreadEventSource, frame: EncodeEvent, last: frozenset[str]
+    def make_subscriber(
+        self, request: HttpRequest, send: Send, follower: ThreadEventSource, frame: EncodeEvent, last: frozenset[str]
     ) -> ThreadSubscriber:
         return ThreadSubscriber(
-            asked, send, follower=follower, frame=frame, last=last, allowed=self._may_read, failed=self._site.log.failed
+            request,
+            send,
+            follower=follower,
+            frame=frame,
+            last=last,
+            allowed=self._may_read,
+            failed=self._state.log.write_exception,
         )
 
-    async def _may_read(self, asked: HttpRequest) -> bool:
-        before = asked.person
+    async def _may_read(self, request: HttpRequest) -> bool:
+        before = request.current_principal
         try:
-            now = await self._auth.principal(asked)
+            now = await self._auth.authenticate(request)
         except (Unauthenticated, Forbidden):
             return False
         except Error:  # nobody knows just now, and nothing can be read either
@@ -107,18 +118,18 @@ class ThreadSubscribers:
     async def _ticks(self) -> None:
         """While anybody follows; when the server stops, all are sent away, to come back elsewhere."""
         tick = 0
-        while self._open and not self._site.stopping.is_set():
+        while self._open and not self._state.stopping.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK):
-                    await self._site.stopping.wait()
+                    await self._state.stopping.wait()
             tick += 1
             for number in range(tick % HEARTBEAT_TICKS, POLL_TICKS, HEARTBEAT_TICKS):
-                for reader in list(self._slots[number]):
-                    await reader.beat()
-            for reader in list(self._slots[tick % POLL_TICKS]):
-                reader.ring()
-        for reader in [each for slot in self._slots for each in slot]:
-            reader.end(RECONNECT_MESSAGE)
+                for subscriber in list(self._slots[number]):
+                    await subscriber.send_heartbeat()
+            for subscriber in list(self._slots[tick % POLL_TICKS]):
+                subscriber.wake()
+        for subscriber in [each for slot in self._slots for each in slot]:
+            subscriber.end(RECONNECT_MESSAGE)
 
 
 class ThreadSubscriber:
@@ -126,16 +137,16 @@ class ThreadSubscriber:
 
     __slots__ = (
         "_abort",
+        "_access_checked_at",
         "_allowed",
-        "_asked",
-        "_beats",
         "_ended",
         "_failed",
         "_follower",
         "_frame",
+        "_heartbeat_due",
+        "_is_woken",
         "_last",
-        "_looked",
-        "_rung",
+        "_request",
         "_send",
         "_task",
         "_timer",
@@ -143,7 +154,7 @@ class ThreadSubscriber:
 
     def __init__(
         self,
-        asked: HttpRequest,
+        request: HttpRequest,
         send: Send,
         follower: ThreadEventSource,
         frame: EncodeEvent,
@@ -151,36 +162,36 @@ class ThreadSubscriber:
         allowed: MayRead,
         failed: Callable[[str, BaseException], None],
     ) -> None:
-        self._asked = asked
+        self._request = request
         self._send = send
         self._follower = follower
         self._frame = frame
         self._last = last
         self._allowed = allowed
         self._failed = failed
-        self._rung = self._beats = self._ended = False
+        self._is_woken = self._heartbeat_due = self._ended = False
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._looked = asyncio.get_running_loop().time()
-        self._abort = make_abort(asked)
-        release_request_data(asked)
+        self._access_checked_at = asyncio.get_running_loop().time()
+        self._abort = make_abort(request)
+        release_request_data(request)
 
-    async def begin(self, after: Position, more: tuple[Header, ...]) -> None:
+    async def begin(self, after: Position, extra_headers: tuple[Header, ...]) -> None:
         """With the place to go on from, for a reader who is cut off before the first event."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *more]})
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *extra_headers]})
         await self._send(body_message(b"retry: %d\nid: %b\n\n" % (RETRY_MILLISECONDS, str(after).encode())))
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """There may be something new."""
-        self._rung = True
-        self._go()
+        self._is_woken = True
+        self._start_task()
 
-    async def beat(self) -> None:
-        if not self._ended and await self._still_may():
-            self._beats = True
-            self._go()
+    async def send_heartbeat(self) -> None:
+        if not self._ended and await self._check_access():
+            self._heartbeat_due = True
+            self._start_task()
 
-    def end(self, why: str) -> None:
+    def end(self, reason: str) -> None:
         """The reader connects again, if it still may."""
         if self._ended:
             return
@@ -188,7 +199,7 @@ class ThreadSubscriber:
             self._drop()
             return
         self._ended = True
-        if run_eagerly(self._send(_closing_message(why))) is not None:  # type: ignore[arg-type]  # it is a coroutine
+        if run_eagerly(self._send(_closing_message(reason))) is not None:  # type: ignore[arg-type]  # it is a coroutine
             self._abort()
 
     async def leave(self) -> None:
@@ -199,19 +210,19 @@ class ThreadSubscriber:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _go(self) -> None:
+    def _start_task(self) -> None:
         if self._task is None and not self._ended:
-            self._task = asyncio.create_task(self._tell())
+            self._task = asyncio.create_task(self._run())
 
-    async def _tell(self) -> None:
+    async def _run(self) -> None:
         try:
-            while (self._rung or self._beats) and not self._ended:
-                if self._beats:
-                    self._beats = False
+            while (self._is_woken or self._heartbeat_due) and not self._ended:
+                if self._heartbeat_due:
+                    self._heartbeat_due = False
                     await self._push(b":\n\n")
-                if self._rung:
-                    self._rung = False
-                    await self._news()
+                if self._is_woken:
+                    self._is_woken = False
+                    await self._send_new_events()
         except Error:  # a database in trouble: whoever comes again goes on where they were
             await self._close(RECONNECT_MESSAGE)
         except TimeoutError:
@@ -224,27 +235,27 @@ class ThreadSubscriber:
         finally:
             self._task = None
 
-    async def _news(self) -> None:
+    async def _send_new_events(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for told in await self._follower.news():
-            if self._doubtful and not await self._still_may():
+        for stream_event in await self._follower.read_events():
+            if self._needs_access_check and not await self._check_access():
                 return
-            await self._push(await self._frame(told))
-            if told.name in self._last:
+            await self._push(await self._frame(stream_event))
+            if stream_event.name in self._last:
                 await self._close("")
                 return
-        if self._follower.pause is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._follower.pause, self.ring)
+        if self._follower.poll_after is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._follower.poll_after, self.wake)
 
     @property
-    def _doubtful(self) -> bool:
-        return asyncio.get_running_loop().time() - self._looked >= RECHECK_SECONDS
+    def _needs_access_check(self) -> bool:
+        return asyncio.get_running_loop().time() - self._access_checked_at >= RECHECK_SECONDS
 
-    async def _still_may(self) -> bool:
-        self._looked = asyncio.get_running_loop().time()
-        if await self._allowed(self._asked):
+    async def _check_access(self) -> bool:
+        self._access_checked_at = asyncio.get_running_loop().time()
+        if await self._allowed(self._request):
             return True
         if self._task is asyncio.current_task():
             await self._close("Sign in again.")
@@ -257,13 +268,13 @@ class ThreadSubscriber:
         async with asyncio.timeout(STALL_TIMEOUT):
             await self._send(body_message(body))
 
-    async def _close(self, why: str) -> None:
+    async def _close(self, reason: str) -> None:
         if self._ended:
             return
         self._ended = True
         try:
             async with asyncio.timeout(STALL_TIMEOUT):
-                await self._send(_closing_message(why))
+                await self._send(_closing_message(reason))
         except (TimeoutError, OSError):
             self._abort()
 
@@ -275,8 +286,8 @@ class ThreadSubscriber:
         self._abort()
 
 
-def _closing_message(why: str) -> dict[str, object]:
-    return {"type": "http.response.body", "body": f": {why}\n\n".encode() if why else b"", "more_body": False}
+def _closing_message(reason: str) -> dict[str, object]:
+    return {"type": "http.response.body", "body": f": {reason}\n\n".encode() if reason else b"", "more_body": False}
 
 
 class ToolRequestRedactor:
@@ -286,8 +297,8 @@ class ToolRequestRedactor:
         self._specs = specs
         self._key = key
 
-    def shown(self, wish: tuple[str, str, str]) -> dict[str, object]:
-        call_id, tool, text = wish
+    def redact(self, tool_request: tuple[str, str, str]) -> dict[str, object]:
+        call_id, tool, text = tool_request
         spec = self._specs.get(tool) or ToolSpec("unknown")
         return {"id": call_id, "name": tool, "args": self._args(text, spec)}
 

@@ -24,12 +24,14 @@ class Interned:
     terms: dict[str, Ask] = field(default_factory=dict)
     specs: set[str] = field(default_factory=set)
     tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
-    full: set[CacheKey] = field(default_factory=set)  # workspaces and keys that have declared as many as are noted
+    saturated_keys: set[CacheKey] = field(
+        default_factory=set
+    )  # workspaces and keys that have declared as many as are noted
 
     LIMIT = 10_000
 
     def trim(self) -> None:
-        for known in (self.terms, self.specs, self.tools, self.full):
+        for known in (self.terms, self.specs, self.tools, self.saturated_keys):
             if len(known) > self.LIMIT:
                 known.clear()
 
@@ -37,7 +39,7 @@ class Interned:
         self.terms.clear()
         self.specs.clear()
         self.tools.clear()
-        self.full.clear()
+        self.saturated_keys.clear()
 
 
 @dataclass(kw_only=True)
@@ -51,11 +53,11 @@ class BatchCache:
     freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
     users: dict[CacheKey, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
 
-    TOOLS = 1_000
-    SMALL = 4_096
-    PEOPLE = 1_000
+    MAX_TOOLS = 1_000
+    MAX_PAYLOAD_BYTES = 4_096
+    MAX_USERS = 1_000
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self.approvals.clear()
         self.heads.clear()
         self.grants.clear()
@@ -63,7 +65,7 @@ class BatchCache:
         self.freezes.clear()
         self.users.clear()
 
-    def keep(self, key: CacheKey, approval: Approval) -> None:
+    def put_approval(self, key: CacheKey, approval: Approval) -> None:
         """After a commit; what has ended is not needed again."""
         if approval.status not in FINAL_STATUSES and not approval.erased_by:
             self.approvals[key] = approval
@@ -71,9 +73,13 @@ class BatchCache:
         self.approvals.pop(key, None)
         self.payloads.pop(key, None)
 
-    def keep_payload(self, key: CacheKey, payload: Payload | None) -> None:
+    def put_payload(self, key: CacheKey, payload: Payload | None) -> None:
         """All of it, after its approval; None if not all is known."""
-        if key not in self.approvals or payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
+        if (
+            key not in self.approvals
+            or payload is None
+            or sum([len(part) for part in payload if part]) > self.MAX_PAYLOAD_BYTES
+        ):
             self.payloads.pop(key, None)
         else:
             self.payloads[key] = payload

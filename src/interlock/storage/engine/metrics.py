@@ -37,14 +37,14 @@ class EventMetric(NamedTuple):
 
     seq: int
     kind: str
-    waited: int | None
+    decision_ms: int | None
     data: str | None
 
 
 class ChannelBacklog(NamedTuple):
     """Of one channel: how many of its first 1,000 wait, since when there is something to say, and what went wrong."""
 
-    many: int
+    pending_count: int
     since: int | None
     error: str
 
@@ -66,27 +66,27 @@ class MetricsReader:
         found: int | None = (await self._fetch("oldest_pending", workspace))[0][0]
         return found
 
-    async def happened(self, workspace: str, after: int, most: int) -> Sequence[EventMetric]:
-        return [EventMetric(*row) for row in await self._fetch("happened", workspace, after, most)]
+    async def event_metrics(self, workspace: str, after: int, limit: int) -> Sequence[EventMetric]:
+        return [EventMetric(*row) for row in await self._fetch("happened", workspace, after, limit)]
 
-    async def waiting(self, workspace: str, channel: str, now: int) -> ChannelBacklog:
+    async def channel_backlog(self, workspace: str, channel: str, now: int) -> ChannelBacklog:
         """What quiet hours hold back is counted, and has no age."""
         count, since, error = (await self._fetch("waiting_deliveries", now, channel, workspace))[0]
         return ChannelBacklog(count, since, error or "")
 
-    async def parked(self, workspace: str) -> Mapping[str, Sequence[str]]:
+    async def dead_letter_errors(self, workspace: str) -> Mapping[str, Sequence[str]]:
         """By channel, what went wrong with each; of the newest 1,000, the newest first."""
         found: dict[str, list[str]] = {}
         for channel, error in await self._fetch("parked_deliveries", workspace):
             found.setdefault(str(channel), []).append(str(error))
         return found
 
-    async def last_told(self, workspace: str, channel: str) -> int | None:
+    async def last_sent_at(self, workspace: str, channel: str) -> int | None:
         """When somebody was last disturbed through a channel."""
         found: int | None = (await self._fetch("last_told", workspace, channel))[0][0]
         return found
 
-    async def calls_of(self, workspace: str, tool: str, agent: str, since: int) -> ToolStatusCounts:
+    async def tool_status_counts(self, workspace: str, tool: str, agent: str, since: int) -> ToolStatusCounts:
         """Of an agent or of all, among the newest 100,000 calls of the workspace."""
         found = await self._fetch("calls_of_tool", tool, agent, agent, workspace, since)
         reads = await self._fetch("reads_of_tool", workspace, tool, since // MINUTE)

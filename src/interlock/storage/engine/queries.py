@@ -72,27 +72,27 @@ def list_query(workspace: str, query: ApprovalQuery) -> Sql:
     """Newest first; what is pending comes by time left. A cursor is the last row's place, so pages never shift."""
     if query.statuses not in ((), ("pending",)):
         return _statuses_query(workspace, query)
-    place, direction = ("expires_at", "") if query.statuses else ("created_at", "desc")
+    column, direction = ("expires_at", "") if query.statuses else ("created_at", "desc")
     status = " and a.status = 'pending'" if query.statuses else ""  # spelled out, so that its index is seen to fit
-    behind, values = _cursor_filter(query, place)
+    after_cursor, values = _cursor_filter(query, column)
     created, times = created_between(query)
     text = (
         f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[query.payload]} from approvals a "  # noqa: S608  column names are ours
         f"left join payloads p on p.workspace = a.workspace and p.id = a.id "
-        f"where a.workspace = ?{status}{behind}{created} "
-        f"order by a.{place} {direction}, a.id {direction} limit {clamp_limit(query) + 1:d}"
+        f"where a.workspace = ?{status}{after_cursor}{created} "
+        f"order by a.{column} {direction}, a.id {direction} limit {clamp_limit(query) + 1:d}"
     )
     return text, [workspace, *values, *times]
 
 
 def _statuses_query(workspace: str, query: ApprovalQuery) -> Sql:
     """A page of each status, merged; statuses are spelled out, so that their index is seen to fit."""
-    (behind, values), (created, times) = _cursor_filter(query, "created_at"), created_between(query)
+    (after_cursor, values), (created, times) = _cursor_filter(query, "created_at"), created_between(query)
     most = clamp_limit(query) + 1
     pages = [
         f"select * from (select a.id, a.created_at from approvals a "  # noqa: S608
         f"where a.status = '{status}' and a.{RARE_STATUS_CONDITION} "
-        f"and a.workspace = ?{behind}{created} order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
+        f"and a.workspace = ?{after_cursor}{created} order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
         for status in query.statuses
     ]
     text = (
@@ -133,10 +133,10 @@ def scan_end_query(workspace: str, query: ApprovalQuery, most: int) -> Sql:
 
 def sort_pending_query(source: Sql, workspace: str, query: ApprovalQuery, payload: str) -> Sql:
     """The same by ids that were found otherwise."""
-    (behind, values), (created, times) = _cursor_filter(query, "expires_at"), created_between(query)
+    (after_cursor, values), (created, times) = _cursor_filter(query, "expires_at"), created_between(query)
     text = (
         f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]} from ({source[0]}) page {_JOIN_PAGE} "  # noqa: S608
-        f"and a.status = 'pending'{behind}{created} order by a.expires_at, a.id limit {clamp_limit(query) + 1:d}"
+        f"and a.status = 'pending'{after_cursor}{created} order by a.expires_at, a.id limit {clamp_limit(query) + 1:d}"
     )
     return text, [*source[1], workspace, *values, *times]
 
@@ -175,20 +175,20 @@ def read_search_cursor(cursor: str) -> int:
 
 
 def _pending_query(workspace: str, query: ApprovalQuery, most: int) -> Sql:
-    behind, values = _cursor_filter(query, "expires_at")
+    after_cursor, values = _cursor_filter(query, "expires_at")
     text = (
         "select a.id, a.expires_at, a.created_at from approvals a "  # noqa: S608  column names are ours
-        f"where a.workspace = ? and a.status = 'pending'{behind} "
+        f"where a.workspace = ? and a.status = 'pending'{after_cursor} "
         f"order by a.expires_at, a.id limit {most:d}"
     )
     return text, [workspace, *values]
 
 
-def _cursor_filter(query: ApprovalQuery, place: str) -> Sql:
+def _cursor_filter(query: ApprovalQuery, column: str) -> Sql:
     if not query.cursor:
         return "", []
-    beyond = ">" if place == "expires_at" else "<"
-    return f" and (a.{place}, a.id) {beyond} (?, ?)", read_cursor(query.cursor)
+    beyond = ">" if column == "expires_at" else "<"
+    return f" and (a.{column}, a.id) {beyond} (?, ?)", read_cursor(query.cursor)
 
 
 def _decode_cursor(cursor: str, length: int) -> list[object]:

@@ -38,52 +38,54 @@ class ReadCounter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._counted = UnwrittenCounts()
+        self._unwritten = UnwrittenCounts()
         self._nothing = UnwrittenCounts()  # which nobody writes to
         self._names: dict[str, tuple[int, set[str]]] = {}  # tools of a minute, by workspace
-        self._looked: dict[tuple[str, str, str, str], int] = {}  # workspace, key, tool and agent → in which minute
-        self._noted: dict[ToolSighting, None] = {}  # the oldest first
-        self._waiting: dict[KeyRef, int] = defaultdict(int)
+        self._last_checked: dict[
+            tuple[str, str, str, str], int
+        ] = {}  # workspace, key, tool and agent → in which minute
+        self._recorded: dict[ToolSighting, None] = {}  # the oldest first
+        self._unwritten_per_key: dict[KeyRef, int] = defaultdict(int)
 
     def count(self, workspace: str, tool: str) -> None:
         minute = self._clock() // MINUTE
         with self._lock:
-            self._counted.reads[workspace, self._name(workspace, tool, minute), minute] += 1
+            self._unwritten.reads[workspace, self._name(workspace, tool, minute), minute] += 1
 
     def note(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None:
         """How an agent declares a tool where no call is recorded: looked at once a minute, and kept up to a bound."""
-        now, place, source = self._clock(), (workspace, key, spec.name, agent), (workspace, key)
-        if self._looked.get(place) == now // MINUTE:
+        now, tool_ref, source = self._clock(), (workspace, key, spec.name, agent), (workspace, key)
+        if self._last_checked.get(tool_ref) == now // MINUTE:
             return
-        noted = (workspace, key, spec.sha256, agent)
+        sighting = (workspace, key, spec.sha256, agent)
         with self._lock:
-            if noted not in self._noted and self._waiting[source] >= MAX_UNWRITTEN:
+            if sighting not in self._recorded and self._unwritten_per_key[source] >= MAX_UNWRITTEN:
                 return  # looked at again as soon as these are written
-            _put_bounded(self._looked, place, now // MINUTE)
-            if noted in self._noted or len(spec.definition) > MAX_DEFINITION:
+            _put_bounded(self._last_checked, tool_ref, now // MINUTE)
+            if sighting in self._recorded or len(spec.definition) > MAX_DEFINITION:
                 return
-            _put_bounded(self._noted, noted, None)
-            self._waiting[source] += 1
-            self._counted.tools[noted] = (spec, now)
+            _put_bounded(self._recorded, sighting, None)
+            self._unwritten_per_key[source] += 1
+            self._unwritten.tools[sighting] = (spec, now)
 
     def __bool__(self) -> bool:
-        return bool(self._counted.reads or self._counted.tools)
+        return bool(self._unwritten.reads or self._unwritten.tools)
 
-    def take(self) -> UnwrittenCounts:
+    def drain(self) -> UnwrittenCounts:
         if not self:
             return self._nothing
         with self._lock:
-            taken, self._counted = self._counted, UnwrittenCounts()
-            self._waiting.clear()
-        return taken
+            counts, self._unwritten = self._unwritten, UnwrittenCounts()
+            self._unwritten_per_key.clear()
+        return counts
 
-    def give_back(self, taken: UnwrittenCounts) -> None:
+    def restore(self, counts: UnwrittenCounts) -> None:
         with self._lock:
-            for key, n in taken.reads.items():
-                self._counted.reads[key] += n
-            self._counted.tools = {**taken.tools, **self._counted.tools}
-            for workspace, key_id, *_ in taken.tools:
-                self._waiting[workspace, key_id] += 1
+            for key, n in counts.reads.items():
+                self._unwritten.reads[key] += n
+            self._unwritten.tools = {**counts.tools, **self._unwritten.tools}
+            for workspace, key_id, *_ in counts.tools:
+                self._unwritten_per_key[workspace, key_id] += 1
 
     def _name(self, workspace: str, tool: str, minute: int) -> str:
         """That under which a read is counted: its own, unless there are too many of them in this minute."""
@@ -97,11 +99,11 @@ class ReadCounter:
         return tool
 
 
-def write_counts(taken: UnwrittenCounts, transaction: Transaction) -> None:
-    for key in sorted(taken.reads):  # always in the same order: two processes that count must not wait for each other
-        transaction.write("write_reads", *key, taken.reads[key])
-    for noted in sorted(taken.tools):
-        (workspace, key_id, _, agent), (spec, at) = noted, taken.tools[noted]
+def write_counts(counts: UnwrittenCounts, transaction: Transaction) -> None:
+    for key in sorted(counts.reads):  # always in the same order: two processes that count must not wait for each other
+        transaction.write("write_reads", *key, counts.reads[key])
+    for sighting in sorted(counts.tools):
+        (workspace, key_id, _, agent), (spec, at) = sighting, counts.tools[sighting]
         transaction.note_tool(workspace, spec, agent, at, key_id)
 
 

@@ -85,12 +85,12 @@ DECISION_FIELDS = frozenset(
 )
 
 
-def only_advances(old: Approval, new: Approval, moved: Set[str]) -> bool:
+def only_advances(old: Approval, new: Approval, changed: Set[str]) -> bool:
     """Whether a change is the runner's or time's: what people said stays as it is and need not be written again.
 
     `moved` are the attributes that differ.
     """
-    return moved.isdisjoint(DECISION_FIELDS) or (
+    return changed.isdisjoint(DECISION_FIELDS) or (
         new.decision is old.decision
         and new.votes is old.votes
         and new.terms is old.terms

@@ -49,32 +49,32 @@ class LostRace(Exception):
 class Transaction:
     """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
 
-    def __init__(self, connection: BatchConnection, clock: int, interned: Interned, memory: BatchCache) -> None:
+    def __init__(self, connection: BatchConnection, now: int, interned: Interned, cache: BatchCache) -> None:
         self._connection = connection
-        self._memory = memory
-        self._clock = clock
+        self._cache = cache
+        self._now = now
         self._interned = interned
         self._heads: dict[str, Head] = {}
-        self._moved: set[str] = set()
+        self._changed_workspaces: set[str] = set()
         self._approvals: dict[CacheKey, Approval] = {}
         self._payloads: dict[CacheKey, Payload] = {}
         self._calls: dict[tuple[str, str, str], str] = {}
-        self._born: set[CacheKey] = set()
+        self._inserted: set[CacheKey] = set()
         self._runs: dict[CacheKey, Run] = {}
         self._grants: dict[CacheKey, Grant] = {}
         self._users: dict[CacheKey, User] = {}
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
-        self._noted: dict[CacheKey, int] = {}  # tools that were declared, by workspace and key
+        self._declared_counts: dict[CacheKey, int] = {}  # tools that were declared, by workspace and key
         self._freezes: dict[str, tuple[Freeze, ...]] = {}
         self._rewritten: set[CacheKey] = set()
         self._moments: dict[str, Moment] = {}
-        self._alone: set[str] = set()
+        self._exclusive_keys: set[str] = set()
         self._salts: list[bytes] = []
-        self._tallies: dict[CacheKey, int] = defaultdict(int)
+        self._status_counts: dict[CacheKey, int] = defaultdict(int)
         self._threads: dict[str, set[str]] = defaultdict(set)
-        self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+        self._writes: dict[str, list[tuple[object, ...]]] = defaultdict(list)
 
     # What steps read
 
@@ -83,11 +83,11 @@ class Transaction:
         moment = self._moments.get(workspace)
         if moment is None:
             last = self.head(workspace).at
-            moment = self._moments[workspace] = Moment(max(self._clock, last), self._clock < last)
+            moment = self._moments[workspace] = Moment(max(self._now, last), self._now < last)
         return moment
 
     def head(self, workspace: str) -> Head:
-        head = self._heads.get(workspace) or self._memory.heads.get(workspace)
+        head = self._heads.get(workspace) or self._cache.heads.get(workspace)
         if head is None:
             found = self._connection.fetch("head", workspace)
             head = Head(*found[0]) if found else Head(workspace)
@@ -96,7 +96,7 @@ class Transaction:
 
     def approval(self, workspace: str, approval_id: str) -> Approval:
         key = (workspace, approval_id)
-        known = self._approvals.get(key) or self._memory.approvals.get(key)
+        known = self._approvals.get(key) or self._cache.approvals.get(key)
         if known is not None:
             return known
         found = self._connection.fetch("approval", workspace, approval_id)
@@ -106,11 +106,11 @@ class Transaction:
 
     def has_approval(self, workspace: str, approval_id: str) -> bool:
         key = (workspace, approval_id)
-        return key in self._approvals or key in self._memory.approvals or bool(self.fetch("approval", *key))
+        return key in self._approvals or key in self._cache.approvals or bool(self.fetch("approval", *key))
 
     def stored(self, workspace: str, approval_id: str) -> Stored:
         key = (workspace, approval_id)
-        known = self._approvals.get(key) or self._memory.approvals.get(key)
+        known = self._approvals.get(key) or self._cache.approvals.get(key)
         name = "stored" if known is None else "payload"
         found = self._connection.fetch(name, workspace, approval_id)
         if known is None and not found:
@@ -120,7 +120,7 @@ class Transaction:
         payload = rows.read_payload(found[0][-rows.PAYLOAD_COLUMN_COUNT :]) if kept else Payload()
         return Stored(approval, _merge_payloads(payload, self._payloads.get(key)))
 
-    def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
+    def find_by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
         known = self._calls.get((workspace, run_id, call_id))
         if known is None:
             found = self._connection.fetch("approval_by_call", workspace, run_id, call_id)
@@ -146,28 +146,28 @@ class Transaction:
 
     def grants(self, workspace: str, tool: str, since: str) -> Sequence[Grant]:
         """Those of a tool that were good for a use at this time, with the uses that this batch has counted."""
-        remembered = self._memory.grants
+        remembered = self._cache.grants
         known = remembered.get((workspace, tool))
         if known is None:
             found = self._connection.fetch("usable_grants_of_tool", workspace, tool, since)
             known = tuple(rows.read_grant(row) for row in found)
-            if len(remembered) >= BatchCache.TOOLS:  # agents can make up names of tools without end
+            if len(remembered) >= BatchCache.MAX_TOOLS:  # agents can make up names of tools without end
                 remembered.clear()
             remembered[workspace, tool] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
     def freezes(self, workspace: str) -> tuple[Freeze, ...]:
         """Those that are on, or whose deadlines have yet to be moved; read after the lock of the ledger's head."""
-        known = self._memory.freezes.get(workspace)
+        known = self._cache.freezes.get(workspace)
         if self._freezes:
             known = self._freezes.get(workspace, known)
         if known is None:
             known = rows.read_freezes(self._connection.fetch("freezes", workspace))
             if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
-                self._memory.freezes[workspace] = known
+                self._cache.freezes[workspace] = known
         return known
 
-    def grants_by(self, workspace: str, person: str, since: int) -> list[Grant]:
+    def person_grants(self, workspace: str, person: str, since: int) -> list[Grant]:
         """That they made and that were not over at this time, as this batch leaves them."""
         found = [rows.read_grant(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
         known = {grant.id: grant for grant in found}
@@ -176,17 +176,17 @@ class Transaction:
 
     def user(self, workspace: str, name: str) -> User | None:
         """As this batch leaves them; remembered, since every change of a person is in the ledger."""
-        key, remembered = (workspace, name), self._memory.users
+        key, remembered = (workspace, name), self._cache.users
         if key in self._users:
             return self._users[key]
         if key not in remembered:
             found = self._connection.fetch("user", *key)
-            if len(remembered) >= BatchCache.PEOPLE:
+            if len(remembered) >= BatchCache.MAX_USERS:
                 remembered.clear()
             remembered[key] = rows.read_user(found[0]) if found else None
         return remembered[key]
 
-    def answered(self, workspace: str) -> list[Approval]:
+    def pending_with_activity(self, workspace: str) -> list[Approval]:
         """The pending ones that somebody did something about, as this batch leaves them."""
         found = [rows.read_approval(row, self.terms) for row in self._connection.fetch("answered", workspace)]
         known = {approval.id: approval for approval in found}
@@ -196,17 +196,17 @@ class Transaction:
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.fetch(name, *values)
 
-    def alone(self, what: str) -> None:
+    def require_own_batch(self, key: str) -> None:
         """For steps that read rows which others may have buffered: of two, each then gets a batch of its own."""
-        if what in self._alone:
-            raise LostRace(what)
-        self._alone.add(what)
+        if key in self._exclusive_keys:
+            raise LostRace(key)
+        self._exclusive_keys.add(key)
 
-    def unwritten(self, workspace: str) -> dict[str, list[int]]:
+    def unwritten_entries(self, workspace: str) -> dict[str, list[int]]:
         """The entries with content that this batch has yet to write, by approval."""
         found: dict[str, list[int]] = defaultdict(list)
-        for place, seq, _, _, _, approval_id, _, digest, _ in self._sets.get("insert_event", ()):
-            if place == workspace and digest:
+        for entry_workspace, seq, _, _, _, approval_id, _, digest, _ in self._writes.get("insert_event", ()):
+            if entry_workspace == workspace and digest:
                 found[str(approval_id)].append(cast(int, seq))
         return found
 
@@ -216,20 +216,20 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
-        entries = self._sealed(subject.workspace, stamp_events(change))
+        entries = self._seal(subject.workspace, stamp_events(change))
         self._intern(approval.terms)
-        self.keep_spec(spec)
-        if self._is_new(subject.workspace, spec, subject.agent):
+        self.store_spec(spec)
+        if self._is_new_tool(subject.workspace, spec, subject.agent):
             caller = stored_caller(subject)
             key_id = "" if caller is None else caller.credential
-            self._keep_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
-        self._sets["insert_approval"].append(rows.insert_values(approval))
+            self._insert_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
+        self._writes["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
-        self._sets["insert_payload"].append((*key, *shown))
+        self._writes["insert_payload"].append((*key, *shown))
         self._approvals[key], self._payloads[key] = approval, payload
-        self._born.add(key)
+        self._inserted.add(key)
         self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
-        self._tallies[subject.workspace, approval.status] += 1
+        self._status_counts[subject.workspace, approval.status] += 1
         if change.grant is not None:
             self._write_grant(subject.workspace, change.grant)
         self._append(subject.workspace, entries)
@@ -238,27 +238,27 @@ class Transaction:
         """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
         new, workspace = change.state, old.subject.workspace
         if new is old:
-            entries = self._sealed(workspace, change.events)  # a refusal changes no row
+            entries = self._seal(workspace, change.events)  # a refusal changes no row
         else:
-            moved = changed_fields(old, new)
-            entries = self._sealed(workspace, stamp_events(change, old, moved))
-            self._write_approval(old, new, moved)
+            changed = changed_fields(old, new)
+            entries = self._seal(workspace, stamp_events(change, old, changed))
+            self._write_approval(old, new, changed)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
-                self._tallies[workspace, old.status] -= 1
-                self._tallies[workspace, new.status] += 1
+                self._status_counts[workspace, old.status] -= 1
+                self._status_counts[workspace, new.status] += 1
         if change.payload is not None:
-            self._pay(workspace, new.id, change.payload)
+            self._write_payload(workspace, new.id, change.payload)
         if old.subject.run_id.startswith(THREAD):
-            self.wake(workspace, old.subject.run_id)
+            self.wake_thread(workspace, old.subject.run_id)
         if change.grant is not None:
             self._write_grant(workspace, change.grant)
         self._append(workspace, entries)
 
-    def forget(self, old: Approval, new: Approval) -> None:
+    def erase(self, old: Approval, new: Approval) -> None:
         """Writes what erasing leaves of an approval; with its content go its payload and the words for it."""
         key = (old.subject.workspace, new.id)
-        self._sets["erase_approval"].append(rows.erase_values(new, old.version))
+        self._writes["erase_approval"].append(rows.erase_values(new, old.version))
         self._approvals[key] = new
         if new.erased_by and not old.erased_by:
             self._payloads.pop(key, None)
@@ -267,78 +267,78 @@ class Transaction:
         payload = Payload() if new.erased_by else self.stored(*key).payload
         self.write("erase_doc", search_document(Stored(new, payload)), *key)
         back = (key[0], "search", 0)
-        if back not in self._sets["step_back"]:  # what was read for the index before this is not written after it
+        if back not in self._writes["step_back"]:  # what was read for the index before this is not written after it
             self.write("step_back", *back)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
         run = change.state
-        self._sets["write_run"].append(rows.run_values(run))
+        self._writes["write_run"].append(rows.run_values(run))
         self._runs[workspace, run.id] = run
-        self.tell(workspace, change.events)
+        self.append_events(workspace, change.events)
 
     def save_grant(self, workspace: str, change: Change[Grant]) -> None:
         self._write_grant(workspace, change.state)
-        self.tell(workspace, change.events)
+        self.append_events(workspace, change.events)
 
     def save_freeze(self, change: Change[Freeze]) -> None:
         freeze = change.state
         others = tuple(each for each in self.freezes(freeze.workspace) if each.id != freeze.id)
         self._freezes[freeze.workspace] = others if freeze.settled_at is not None else (*others, freeze)
         self.write("write_freeze", *rows.freeze_values(freeze))
-        self.tell(freeze.workspace, change.events)
+        self.append_events(freeze.workspace, change.events)
 
     def save_user(self, workspace: str, user: User) -> None:
         self._users[workspace, user.name] = user
         self.write("write_user", *rows.user_values(workspace, user))
 
-    def wake(self, workspace: str, thread_id: str) -> None:
+    def wake_thread(self, workspace: str, thread_id: str) -> None:
         """It has to look again, as soon as whoever runs it is through."""
         self.write("wake_thread", workspace, thread_id)
         self.write("ready_thread", self.moment(workspace).now, workspace, thread_id)
-        self.thread_changed(workspace, thread_id)
-        self.thread_changed("", DUE_THREADS_TOPIC)
+        self.mark_thread_changed(workspace, thread_id)
+        self.mark_thread_changed("", DUE_THREADS_TOPIC)
 
-    def thread_changed(self, workspace: str, thread_id: str) -> None:
+    def mark_thread_changed(self, workspace: str, thread_id: str) -> None:
         self._threads[workspace].add(thread_id)
 
     def write(self, name: str, *values: object) -> None:
-        self._sets[name].append(values)
+        self._writes[name].append(values)
 
-    def keep_spec(self, spec: ToolSpec) -> None:
+    def store_spec(self, spec: ToolSpec) -> None:
         if spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
             self._new_specs[spec.sha256] = spec
-            self._sets["insert_spec"].append((spec.sha256, spec.definition))
+            self._writes["insert_spec"].append((spec.sha256, spec.definition))
 
     def note_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
         """How an agent declared a tool where no call is kept: of each key up to a bound, definitions included."""
-        if self._is_new(workspace, spec, agent) and self._declared(workspace, key) < MAX_DECLARED:
-            self._noted[workspace, key] += 1
-            self.keep_spec(spec)
-            self._keep_tool(workspace, spec, agent, at, key)
+        if self._is_new_tool(workspace, spec, agent) and self._count_declared(workspace, key) < MAX_DECLARED:
+            self._declared_counts[workspace, key] += 1
+            self.store_spec(spec)
+            self._insert_tool(workspace, spec, agent, at, key)
 
-    def tell(self, workspace: str, events: Iterable[Event]) -> None:
-        self._append(workspace, self._sealed(workspace, events))
+    def append_events(self, workspace: str, events: Iterable[Event]) -> None:
+        self._append(workspace, self._seal(workspace, events))
 
     def flush(self) -> None:
-        for (workspace, status), n in self._tallies.items():
+        for (workspace, status), n in self._status_counts.items():
             if n:
-                self._sets["write_tally"].append((workspace, status, n))
-        for workspace in self._moved:
+                self._writes["write_tally"].append((workspace, status, n))
+        for workspace in self._changed_workspaces:
             head = self._heads[workspace]
-            self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
-        for name in sorted(self._sets, key=WRITE_ORDER.__getitem__):
-            values = self._sets[name]
+            self._writes["write_head"].append((head.workspace, head.seq, head.link, head.at))
+        for name in sorted(self._writes, key=WRITE_ORDER.__getitem__):
+            values = self._writes[name]
             if self._connection.write(name, values) != len(values) and name in COMPARE_AND_SET_WRITES:
                 raise LostRace(name)
 
-    def committed(self) -> dict[str, set[str]]:
+    def after_commit(self) -> dict[str, set[str]]:
         """What changed, by workspace; called after the commit, so it also learns what is now stored."""
         self._interned.terms.update(self._new_terms)
         self._interned.specs.update(self._new_specs)
         self._interned.tools.update(self._new_tools)
         self._interned.trim()
-        changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
-        keep = self._memory.keep
+        changed: dict[str, set[str]] = {workspace: set() for workspace in self._changed_workspaces}
+        keep = self._cache.put_approval
         for key, approval in self._approvals.items():
             if key[0] not in changed:
                 changed[key[0]] = set()
@@ -346,76 +346,78 @@ class Transaction:
             keep(key, approval)
         for workspace, ids in self._threads.items():
             changed.setdefault(workspace, set()).update(ids)
-        if self._moved:
+        if self._changed_workspaces:
             changed.setdefault("", set()).add(LEDGER_TOPIC)
         for key, payload in self._payloads.items():
-            self._memory.keep_payload(key, self._whole_payload(key, payload))
-        self._memory.heads.update(self._heads)
+            self._cache.put_payload(key, self._whole_payload(key, payload))
+        self._cache.heads.update(self._heads)
         for workspace in self._freezes:
-            self._memory.freezes.pop(workspace, None)
-        self._memory.users.update(self._users)
+            self._cache.freezes.pop(workspace, None)
+        self._cache.users.update(self._users)
         for (workspace, _), grant in self._grants.items():
-            self._memory.grants.pop((workspace, grant.tool), None)
+            self._cache.grants.pop((workspace, grant.tool), None)
         return changed
 
-    def _is_new(self, workspace: str, spec: ToolSpec, agent: str) -> bool:
+    def _is_new_tool(self, workspace: str, spec: ToolSpec, agent: str) -> bool:
         tool = (workspace, spec.sha256, agent)
         return tool not in self._interned.tools and tool not in self._new_tools
 
-    def _keep_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
+    def _insert_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
         self._new_tools.add((workspace, spec.sha256, agent))
-        self._sets["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at, key))
+        self._writes["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at, key))
 
-    def _declared(self, workspace: str, key: str) -> int:
+    def _count_declared(self, workspace: str, key: str) -> int:
         """How many tools a key has declared, with those of this batch; other processes may add to them meanwhile."""
         source = (workspace, key)
-        if source in self._interned.full:
+        if source in self._interned.saturated_keys:
             return MAX_DECLARED
-        if source not in self._noted:
-            self._noted[source] = int(self._connection.fetch("declared_by", workspace, key, MAX_DECLARED)[0][0])
-            if self._noted[source] >= MAX_DECLARED:
-                self._interned.full.add(source)
-        return self._noted[source]
+        if source not in self._declared_counts:
+            self._declared_counts[source] = int(
+                self._connection.fetch("declared_by", workspace, key, MAX_DECLARED)[0][0]
+            )
+            if self._declared_counts[source] >= MAX_DECLARED:
+                self._interned.saturated_keys.add(source)
+        return self._declared_counts[source]
 
     def _whole_payload(self, key: CacheKey, new: Payload) -> Payload | None:
         """As it is stored now, if all of it was seen."""
-        if key in self._born:
+        if key in self._inserted:
             return new
-        known = self._memory.payloads.get(key)
+        known = self._cache.payloads.get(key)
         return None if known is None else _merge_payloads(known, new)
 
-    def moved(self) -> list[Head]:
+    def changed_heads(self) -> list[Head]:
         """Where the ledgers end that this transaction has written to."""
-        return [self._heads[workspace] for workspace in sorted(self._moved)]
+        return [self._heads[workspace] for workspace in sorted(self._changed_workspaces)]
 
-    def _write_approval(self, old: Approval, new: Approval, moved: Set[str]) -> None:
-        if rows.only_advances(old, new, moved) and (old.subject.workspace, new.id) not in self._rewritten:
-            self._sets["advance_approval"].append(rows.advance_values(new, old.version))
+    def _write_approval(self, old: Approval, new: Approval, changed: Set[str]) -> None:
+        if rows.only_advances(old, new, changed) and (old.subject.workspace, new.id) not in self._rewritten:
+            self._writes["advance_approval"].append(rows.advance_values(new, old.version))
         else:
             self._rewritten.add((old.subject.workspace, new.id))
             self._intern(new.terms)
-            self._sets["update_approval"].append(rows.update_values(new, old.version))
+            self._writes["update_approval"].append(rows.update_values(new, old.version))
 
     def _write_grant(self, workspace: str, grant: Grant) -> None:
         self._grants[workspace, grant.id] = grant
-        self._sets["write_grant"].append(rows.grant_values(grant))
+        self._writes["write_grant"].append(rows.grant_values(grant))
 
-    def _pay(self, workspace: str, approval_id: str, payload: Payload) -> None:
+    def _write_payload(self, workspace: str, approval_id: str, payload: Payload) -> None:
         key = (workspace, approval_id)
         before = self._payloads.get(key)
         self._payloads[key] = payload if before is None else _merge_payloads(before, payload)
         if payload.args is not None:
-            self._sets["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
+            self._writes["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
         else:
-            self._sets["end_payload"].append((payload.result, payload.error, *key))
+            self._writes["end_payload"].append((payload.result, payload.error, *key))
 
     def _salt(self) -> bytes:
         if not self._salts:
-            chance = os.urandom(512 if self._moved else 64)  # most transactions need one or two
+            chance = os.urandom(512 if self._changed_workspaces else 64)  # most transactions need one or two
             self._salts = [chance[at : at + 16] for at in range(0, len(chance), 16)]
         return self._salts.pop()
 
-    def _sealed(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
+    def _seal(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
         """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
         head = self._heads.get(workspace) or self.head(workspace)
         now = (self._moments.get(workspace) or self.moment(workspace)).now
@@ -429,20 +431,20 @@ class Transaction:
     def _append(self, workspace: str, entries: list[Entry]) -> None:
         if not entries:
             return
-        sets = self._sets
+        sets = self._writes
         for entry in entries:
             sets["insert_event"].append(entry[:9])
             if entry.content is not None:
                 sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
         self._heads[workspace] = _entry_head(entries[-1])
-        self._moved.add(workspace)
+        self._changed_workspaces.add(workspace)
         if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
             self.write("write_mark", workspace, STATED_KIND, 0)
 
     def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
             self._new_terms[terms.sha256] = terms
-            self._sets["insert_terms"].append((terms.sha256, terms.snapshot))
+            self._writes["insert_terms"].append((terms.sha256, terms.snapshot))
 
     def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)

@@ -18,7 +18,7 @@ class TaskWatch:
         self.loop = loop
         self._event = asyncio.Event()
 
-    async def changed(self, timeout: float | None) -> None:
+    async def wait(self, timeout: float | None) -> None:
         try:
             async with asyncio.timeout(timeout):
                 await self._event.wait()
@@ -35,9 +35,9 @@ class CallbackWatch:
 
     __slots__ = ("loop", "wake")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
         self.loop = loop
-        self.wake = ring
+        self.wake = callback
 
 
 class WatchRegistry:
@@ -47,31 +47,31 @@ class WatchRegistry:
         self._lock = threading.Lock()
         self._watches: dict[tuple[str, str], set[TaskWatch | CallbackWatch]] = defaultdict(set)
         self._workspaces: Counter[str] = Counter()
-        self.anyone = threading.Event()  # set while somebody waits
+        self.has_waiters = threading.Event()  # set while somebody waits
 
     @asynccontextmanager
     async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[TaskWatch]:
         watch = TaskWatch(asyncio.get_running_loop())
-        with self._kept((workspace, approval_id), watch):
+        with self._registered((workspace, approval_id), watch):
             yield watch
 
     @contextmanager
-    def listen(self, workspace: str, approval_id: str, ring: Callable[[], None]) -> Iterator[None]:
+    def listen(self, workspace: str, approval_id: str, callback: Callable[[], None]) -> Iterator[None]:
         """Calls `ring` in this event loop."""
-        with self._kept((workspace, approval_id), CallbackWatch(asyncio.get_running_loop(), ring)):
+        with self._registered((workspace, approval_id), CallbackWatch(asyncio.get_running_loop(), callback)):
             yield
 
     @contextmanager
-    def _kept(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> Iterator[None]:
+    def _registered(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> Iterator[None]:
         with self._lock:
             self._watches[key].add(watch)
             self._count(key[0], 1)
         try:
             yield
         finally:
-            self._forget(key, watch)
+            self._unregister(key, watch)
 
-    def _forget(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> None:
+    def _unregister(self, key: tuple[str, str], watch: TaskWatch | CallbackWatch) -> None:
         with self._lock:
             self._watches[key].discard(watch)
             if not self._watches[key]:
@@ -89,9 +89,9 @@ class WatchRegistry:
             if not self._workspaces[workspace]:
                 del self._workspaces[workspace]
         if self._workspaces:
-            self.anyone.set()
+            self.has_waiters.set()
         else:
-            self.anyone.clear()
+            self.has_waiters.clear()
 
     def announce(self, changed: ChangedIds) -> None:
         if not self._watches:
@@ -121,24 +121,24 @@ MAX_EVENTS = 1000  # events in one look
 
 
 class ChangeReader:
-    def __init__(self, fetch: Callable[..., list[Row]], watchers: WatchRegistry) -> None:
+    def __init__(self, fetch: Callable[..., list[Row]], registry: WatchRegistry) -> None:
         self._fetch = fetch
-        self._watchers = watchers
+        self._registry = registry
         self._seen: dict[str, int] = {}
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Wakes whoever waits for what changed; True if there is more to look at."""
-        news = {name: self._of(name) for name in self._watchers.workspaces()}
-        self._watchers.announce({name: _changed_ids(found) for name, found in news.items() if found})
-        return any(len(found) == MAX_EVENTS for found in news.values())
+        changes = {name: self._read_changes(name) for name in self._registry.workspaces()}
+        self._registry.announce({name: _changed_ids(found) for name, found in changes.items() if found})
+        return any(len(found) == MAX_EVENTS for found in changes.values())
 
-    def _of(self, workspace: str) -> list[Row]:
+    def _read_changes(self, workspace: str) -> list[Row]:
         found = self._fetch("head", workspace)
         newest = found[0][1] if found else 0
         last = self._seen.get(workspace, max(0, newest - MAX_EVENTS))
-        news = self._fetch("changed_since", workspace, last) if newest > last else []
-        self._seen[workspace] = news[-1][1] if news else max(newest, last)
-        return news
+        changes = self._fetch("changed_since", workspace, last) if newest > last else []
+        self._seen[workspace] = changes[-1][1] if changes else max(newest, last)
+        return changes
 
 
 def _changed_ids(found: list[Row]) -> set[str]:

@@ -30,8 +30,8 @@ class BatchItem(NamedTuple):
 
     run: Callable[[Transaction], object]
     workspace: str
-    reads: tuple[NamedRead, ...] = ()
-    brief: bool = True
+    prefetch: tuple[NamedRead, ...] = ()
+    is_short: bool = True
 
 
 AnyFuture = asyncio.Future[object] | Future[object]
@@ -50,25 +50,25 @@ class Outage(Exception):
 class Batch:
     """What was submitted in one turn of an event loop, or by a thread without one."""
 
-    __slots__ = ("futures", "loop", "works")
+    __slots__ = ("futures", "items", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
-        self.works: list[BatchItem] = []
+        self.items: list[BatchItem] = []
         self.futures: list[AnyFuture] = []
 
-    def add(self, work: BatchItem, future: AnyFuture) -> None:
+    def add(self, item: BatchItem, future: AnyFuture) -> None:
         self.futures.append(future)
-        self.works.append(work)
+        self.items.append(item)
 
-    def so_far(self) -> Batch:
+    def snapshot(self) -> Batch:
         """For another thread than that of its loop, which may be adding to it."""
         batch = Batch(self.loop)
-        batch.works = self.works[:]
-        batch.futures = self.futures[: len(batch.works)]
+        batch.items = self.items[:]
+        batch.futures = self.futures[: len(batch.items)]
         return batch
 
-    def settle(self, results: Sequence[object]) -> None:
+    def resolve(self, results: Sequence[object]) -> None:
         """In the thread of its loop."""
         for future, result in zip(self.futures, results, strict=True):
             resolve_future(future, result)
@@ -85,16 +85,16 @@ class Writer:
         self,
         commit: CommitBatch,
         announce: Callable[[ChangedIds], None],
-        commit_now: TryCommitBatch | None = None,
-        tally: WriterStats | None = None,
+        try_commit: TryCommitBatch | None = None,
+        stats: WriterStats | None = None,
     ) -> None:
-        self.tally = tally or WriterStats()
+        self.stats = stats or WriterStats()
         self._commit = commit
-        self._commit_now = commit_now
+        self._try_commit = try_commit
         self._announce = announce
-        self._turn = threading.Lock()  # held by whoever writes
+        self._write_lock = threading.Lock()  # held by whoever writes
         self._lock = threading.Lock()  # of what follows
-        self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
+        self._open_batches: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._queued = 0  # batches that the thread has yet to write
         self._closed = threading.Event()
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
@@ -107,32 +107,32 @@ class Writer:
         """Everything that was submitted before is written."""
         with self._lock:
             self._closed.set()
-            for batch in self._gathered.values():
-                self._enqueue(batch.so_far())
-            self._gathered.clear()
+            for batch in self._open_batches.values():
+                self._enqueue(batch.snapshot())
+            self._open_batches.clear()
             self._queue.put(None)
         self._thread.join()
-        self._turn.acquire()  # for ever: an event loop that is about to write finds it taken
+        self._write_lock.acquire()  # for ever: an event loop that is about to write finds it taken
 
-    async def submit(self, work: BatchItem) -> object:
+    async def submit(self, item: BatchItem) -> object:
         if self._closed.is_set():
             raise store_closed_error()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        batch = self._gathered.get(loop)
+        batch = self._open_batches.get(loop)
         if batch is None:
-            batch = self._gathered[loop] = Batch(loop)
-            loop.call_soon(self._hand_over, loop)
-        batch.add(work, future)
+            batch = self._open_batches[loop] = Batch(loop)
+            loop.call_soon(self._dispatch_batch, loop)
+        batch.add(item, future)
         if self._closed.is_set():  # by another thread at this very moment: nobody may see to this batch any more
             resolve_future(future, store_closed_error())
         return await future
 
-    def submit_sync(self, work: BatchItem) -> object:
+    def submit_sync(self, item: BatchItem) -> object:
         """For threads without an event loop."""
         future: Future[object] = Future()
         batch = Batch(None)
-        batch.add(work, future)
+        batch.add(item, future)
         with self._lock:
             if self._closed.is_set():
                 raise store_closed_error()
@@ -145,32 +145,32 @@ class Writer:
 
     # In the event loop
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch = self._gathered.pop(loop, None)
-        if batch is None or self._written_now(batch):
+    def _dispatch_batch(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = self._open_batches.pop(loop, None)
+        if batch is None or self._try_inline(batch):
             return
         with self._lock:
             if not self._closed.is_set():
                 self._enqueue(batch)
                 return
-        batch.settle([store_closed_error()] * len(batch.works))
+        batch.resolve([store_closed_error()] * len(batch.items))
 
-    def _written_now(self, batch: Batch) -> bool:
-        now, works = self._commit_now, batch.works
-        if now is None or len(works) > MAX_INLINE_BATCH or not all(work.brief for work in works):
+    def _try_inline(self, batch: Batch) -> bool:
+        try_commit, items = self._try_commit, batch.items
+        if try_commit is None or len(items) > MAX_INLINE_BATCH or not all(item.is_short for item in items):
             return False
-        if self._queued or not self._turn.acquire(blocking=False):  # whoever came before goes first
+        if self._queued or not self._write_lock.acquire(blocking=False):  # whoever came before goes first
             return False
         try:
-            done = now(works)
-            self.tally.add(len(works) if done else 0)
+            done = try_commit(items)
+            self.stats.add(len(items) if done else 0)
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it
-            done = ([error], {}) if len(works) == 1 else None  # which one was it? The thread finds out
+            done = ([error], {}) if len(items) == 1 else None  # which one was it? The thread finds out
         finally:
-            self._turn.release()
+            self._write_lock.release()
         if done is None:
             return False
-        batch.settle(done[0])
+        batch.resolve(done[0])
         self._announce(done[1])
         return True
 
@@ -182,10 +182,10 @@ class Writer:
             batches, running = self._next()
             if not batches:
                 continue
-            works = batches[0].works if len(batches) == 1 else [work for batch in batches for work in batch.works]
-            with self._turn:
-                results, changed = self._done(works)
-                self.tally.add(len(works))
+            items = batches[0].items if len(batches) == 1 else [item for batch in batches for item in batch.items]
+            with self._write_lock:
+                results, changed = self._commit_or_replay(items)
+                self.stats.add(len(items))
             with self._lock:
                 self._queued -= len(batches)
             resolve_batches(batches, results)
@@ -197,7 +197,7 @@ class Writer:
         batch = self._queue.get()
         while batch is not None:
             batches.append(batch)
-            size += len(batch.works)
+            size += len(batch.items)
             if size >= MAX_BATCH:
                 return batches, True
             try:
@@ -206,29 +206,29 @@ class Writer:
                 return batches, True
         return batches, False
 
-    def _done(self, works: list[BatchItem]) -> BatchResult:
+    def _commit_or_replay(self, items: list[BatchItem]) -> BatchResult:
         try:
-            return self._commit(works)
+            return self._commit(items)
         except Outage as outage:
-            self.tally.failed += 1
-            return [StoreUnavailable(str(outage)) for _ in works], {}
+            self.stats.failed += 1
+            return [StoreUnavailable(str(outage)) for _ in items], {}
         except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
-            if len(works) == 1:
+            if len(items) == 1:
                 return [error], {}
         results: list[object] = []
         changed: ChangedIds = defaultdict(set)
-        for work in works:  # one bad item must not fail its neighbours: replay one by one
-            (result,), what = self._done([work])
+        for item in items:  # one bad item must not fail its neighbours: replay one by one
+            (result,), what = self._commit_or_replay([item])
             results.append(result)
             for workspace, approval_ids in what.items():
                 changed[workspace] |= approval_ids
         return results, changed
 
 
-def run_item(work: BatchItem, transaction: Transaction) -> object:
+def run_item(item: BatchItem, transaction: Transaction) -> object:
     """An item's own error is its result: it is no reason to fail the others of its batch."""
     try:
-        return work.run(transaction)
+        return item.run(transaction)
     except Error as error:
         return error
 
@@ -240,12 +240,12 @@ def resolve_batches(batches: Sequence[Batch], results: Sequence[object]) -> None
     """Resolves all futures of a batch in one callback of its loop."""
     begin = 0
     for batch in batches:
-        own = results[begin : begin + len(batch.works)]
-        begin += len(batch.works)
+        own = results[begin : begin + len(batch.items)]
+        begin += len(batch.items)
         if batch.loop is None:
-            batch.settle(own)
+            batch.resolve(own)
         else:
-            call_soon(batch.loop, batch.settle, own)
+            call_soon(batch.loop, batch.resolve, own)
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:

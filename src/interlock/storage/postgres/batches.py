@@ -76,27 +76,27 @@ class BatchRunner:
 
     def __init__(
         self,
-        link: PostgresConnection,
+        connection: PostgresConnection,
         interned: Interned,
         counts: ReadCounter,
         clock: AdjustableClock,
         point: FaultPoint | None,
     ) -> None:
         self.statements: Statements
-        self.wrap: Callable[[Any], Any] = lambda pipe: pipe
-        self._link = link
+        self.wrap_pipeline: Callable[[Any], Any] = lambda pipe: pipe
+        self._connection = connection
         self._interned = interned
-        self._counts = counts
+        self._read_counter = counts
         self._clock = clock
         self._point = point
-        self._memory = BatchCache()
-        self._alone = False  # nobody else wrote to the ledgers of the last batch
-        self._pipe: Pipeline | None = None
-        self._doubt: InDoubtCommit | None = None
+        self._cache = BatchCache()
+        self._is_sole_writer = False  # nobody else wrote to the ledgers of the last batch
+        self._pipeline: Pipeline | None = None
+        self._in_doubt: InDoubtCommit | None = None
 
     def commit(self, batch: list[BatchItem], stopping: threading.Event) -> tuple[list[object], ChangedIds]:
-        self._doubt = None
-        once = partial(retry_on_lost_connection, partial(self._transact, batch), self._link, stopping)
+        self._in_doubt = None
+        once = partial(retry_on_lost_connection, partial(self._transact, batch), self._connection, stopping)
         try:
             return once()
         except psycopg.errors.SerializationFailure:
@@ -104,133 +104,133 @@ class BatchRunner:
 
     def _transact(self, batch: list[BatchItem]) -> tuple[list[object], ChangedIds]:
         """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
-        pipe = self._link.pipe()
-        if pipe is not self._pipe:  # a server that took over may lack what the old one had
-            self._pipe = pipe
+        pipeline = self._connection.get_pipeline()
+        if pipeline is not self._pipeline:  # a server that took over may lack what the old one had
+            self._pipeline = pipeline
             self._interned.clear()
-            self._forget()
-        session = BatchSession(self.wrap(pipe), self.statements, self._point)
-        counted = self._counts.take()
+            self._clear_cache()
+        session = BatchSession(self.wrap_pipeline(pipeline), self.statements, self._point)
+        counts = self._read_counter.drain()
         try:
-            done = self._at_once(session, batch, counted) if self._doubt is None else None
-            return done or self._step_by_step(session, batch, counted)
+            done = self._commit_in_one_trip(session, batch, counts) if self._in_doubt is None else None
+            return done or self._commit_in_two_trips(session, batch, counts)
         except BaseException as error:
-            self._counts.give_back(counted)
+            self._read_counter.restore(counts)
             self._roll_back(session, error)
             raise
 
     # One round trip
 
-    def _at_once(
-        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts
+    def _commit_in_one_trip(
+        self, session: BatchSession, batch: list[BatchItem], counts: UnwrittenCounts
     ) -> tuple[list[object], ChangedIds] | None:
         """None if it could not be done so; then nothing was sent, or the server threw it away."""
-        heads = self._left(batch)
-        now = max([self._clock.past(), *(head.at for head in heads)]) if heads else 0
+        heads = self._cached_heads(batch)
+        now = max([self._clock.lower_bound(), *(head.at for head in heads)]) if heads else 0
         if not heads or now > self._clock():  # the last entry is from the future: time stands still, and not here
             return None
         try:
-            results, transaction, locked = self._hopeful(session, batch, counted, heads, now)
+            results, transaction, locked = self._write_optimistically(session, batch, counts, heads, now)
         except Exception as error:
             if isinstance(error, BUSY_ERRORS) or (
-                isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._link)
+                isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._connection)
             ):
                 raise
-            self._forget()
-            session.end()
+            self._clear_cache()
+            session.rollback()
             return None
         self._clock.set(int(locked.rows()[0][0]))
-        return results, transaction.committed()
+        return results, transaction.after_commit()
 
-    def _hopeful(
-        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts, heads: list[Head], now: int
+    def _write_optimistically(
+        self, session: BatchSession, batch: list[BatchItem], counts: UnwrittenCounts, heads: list[Head], now: int
     ) -> tuple[list[object], Transaction, PipelineResult]:
-        remembered = CachedSession(self._memory)
-        transaction = Transaction(remembered, now, self._interned, self._memory)
-        results = [run_item(work, transaction) for work in batch]
-        write_counts(counted, transaction)
-        before = min([now + MAX_CLOCK_LAG, *(mark for mark in self._deadlines(batch) if mark > now)])
-        session.begin(self._link)
+        cached_session = CachedSession(self._cache)
+        transaction = Transaction(cached_session, now, self._interned, self._cache)
+        results = [run_item(item, transaction) for item in batch]
+        write_counts(counts, transaction)
+        before = min([now + MAX_CLOCK_LAG, *(deadline for deadline in self._deadlines(batch) if deadline > now)])
+        session.begin(self._connection)
         names, seqs, links = (array_literal(column) for column in zip(*(head[:3] for head in heads), strict=True))
         locked = session.send(_LOCK_IF_UNCHANGED, (names, names, seqs, links, names, now, before))
-        remembered.check(session)
-        remembered.session = session
+        cached_session.check(session)
+        cached_session.session = session
         transaction.flush()
         self._finish(session, results, transaction)
         return results, transaction, locked
 
-    def _left(self, batch: list[BatchItem]) -> list[Head]:
+    def _cached_heads(self, batch: list[BatchItem]) -> list[Head]:
         """Where this process left the ledgers of a batch, if it remembers all that the batch looks up."""
-        memory = self._memory
-        if not self._alone or not all(map(self._known, _distinct_reads(batch))):
+        cache = self._cache
+        if not self._is_sole_writer or not all(map(self._is_cached, _distinct_reads(batch))):
             return []
-        workspaces = sorted({work.workspace for work in batch if work.workspace})
-        heads = [memory.heads[workspace] for workspace in workspaces if workspace in memory.heads]
+        workspaces = sorted({item.workspace for item in batch if item.workspace})
+        heads = [cache.heads[workspace] for workspace in workspaces if workspace in cache.heads]
         return heads if len(heads) == len(workspaces) else []
 
-    def _known(self, read: NamedRead) -> bool:
+    def _is_cached(self, read: NamedRead) -> bool:
         name, key = read[0], read[1:]
         if name == "approval":
-            return key in self._memory.approvals
+            return key in self._cache.approvals
         if name == "freezes":
-            return key[0] in self._memory.freezes
+            return key[0] in self._cache.freezes
         if name == "user":
-            return key in self._memory.users
-        return name == "stored" and key in self._memory.approvals and key in self._memory.payloads
+            return key in self._cache.users
+        return name == "stored" and key in self._cache.approvals and key in self._cache.payloads
 
     def _deadlines(self, batch: list[BatchItem]) -> Iterator[int]:
         """The moments at which a step would have come to something else."""
         for read in _distinct_reads(batch):
             if read[0] in ("freezes", "user"):
                 continue
-            approval = self._memory.approvals[read[1], read[2]]
-            for mark in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
-                if mark is not None:
-                    yield mark
+            approval = self._cache.approvals[read[1], read[2]]
+            for deadline in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
+                if deadline is not None:
+                    yield deadline
 
     # Two round trips
 
-    def _step_by_step(
-        self, session: BatchSession, batch: list[BatchItem], counted: UnwrittenCounts
+    def _commit_in_two_trips(
+        self, session: BatchSession, batch: list[BatchItem], counts: UnwrittenCounts
     ) -> tuple[list[object], ChangedIds]:
-        workspaces = sorted({work.workspace for work in batch if work.workspace})
+        workspaces = sorted({item.workspace for item in batch if item.workspace})
         now = self._lock(session, workspaces, _distinct_reads(batch))
-        if self._doubt is not None and self._stands(session, self._doubt):
-            session.end()
-            return self._doubt.results, self._doubt.transaction.committed()
-        transaction = Transaction(session, now, self._interned, self._memory)
-        results = [run_item(work, transaction) for work in batch]
-        write_counts(counted, transaction)
+        if self._in_doubt is not None and self._is_committed(session, self._in_doubt):
+            session.rollback()
+            return self._in_doubt.results, self._in_doubt.transaction.after_commit()
+        transaction = Transaction(session, now, self._interned, self._cache)
+        results = [run_item(item, transaction) for item in batch]
+        write_counts(counts, transaction)
         transaction.flush()
         self._finish(session, results, transaction)
-        return results, transaction.committed()
+        return results, transaction.after_commit()
 
     def _lock(self, session: BatchSession, workspaces: list[str], reads: list[NamedRead]) -> int:
         """Gives the time at which the last lock was there; from then on nobody else changes these workspaces."""
         while True:
-            session.begin(self._link)
-            answer = session.send(_LOCK, (array_literal(workspaces),))
-            lookups = session.look_up(self._unknown(reads))
+            session.begin(self._connection)
+            response = session.send(_LOCK, (array_literal(workspaces),))
+            lookups = session.send_lookups(self._uncached_reads(reads))
             session.sync()
-            locked = answer.rows()
+            locked = response.rows()
             if len(locked) == len(workspaces):
                 break
-            session.end()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
-            session.ask(_MAKE_HEADS, (Head("").link, array_literal(workspaces)))
-        session.remember(lookups)
-        self._agree(session, [Head(*row[:4]) for row in locked], reads)
+            session.rollback()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
+            session.query(_MAKE_HEADS, (Head("").link, array_literal(workspaces)))
+        session.keep_results(lookups)
+        self._check_heads(session, [Head(*row[:4]) for row in locked], reads)
         now = max((int(row[4]) for row in locked), default=self._clock())
         self._clock.set(now)
         return now
 
-    def _unknown(self, reads: list[NamedRead]) -> list[NamedRead]:
+    def _uncached_reads(self, reads: list[NamedRead]) -> list[NamedRead]:
         """What need not be read again if nobody else wrote meanwhile. Payloads are always read: they are what runs."""
-        known = self._memory.approvals
+        known = self._cache.approvals
         wanted = []
         for read in reads:
-            if read[0] == "freezes" and read[1] in self._memory.freezes:
+            if read[0] == "freezes" and read[1] in self._cache.freezes:
                 continue
-            if read[0] == "user" and read[1:] in self._memory.users:
+            if read[0] == "user" and read[1:] in self._cache.users:
                 continue
             if read[0] not in ("approval", "stored") or read[1:] not in known:
                 wanted.append(read)
@@ -238,53 +238,53 @@ class BatchRunner:
                 wanted.append(("payload", *read[1:]))
         return wanted
 
-    def _agree(self, session: BatchSession, heads: list[Head], reads: list[NamedRead]) -> None:
+    def _check_heads(self, session: BatchSession, heads: list[Head], reads: list[NamedRead]) -> None:
         """A ledger that moved since this process wrote to it: others were here, and what is remembered may be old."""
-        memory = self._memory
-        self._alone = all(memory.heads.get(head.workspace, head) == head for head in heads)
-        if not self._alone:
-            missing = [read for read in reads if read[0] == "freezes" or read[1:] in memory.approvals]
-            missing += [read for read in reads if read[0] == "user" and read[1:] in memory.users]
-            memory.forget()
-            lookups = session.look_up(missing)
+        cache = self._cache
+        self._is_sole_writer = all(cache.heads.get(head.workspace, head) == head for head in heads)
+        if not self._is_sole_writer:
+            missing = [read for read in reads if read[0] == "freezes" or read[1:] in cache.approvals]
+            missing += [read for read in reads if read[0] == "user" and read[1:] in cache.users]
+            cache.clear()
+            lookups = session.send_lookups(missing)
             session.sync()
-            session.remember(lookups)
-        elif len(memory.approvals) > MAX_CACHED_APPROVALS:
-            memory.forget()
-        memory.heads.update((head.workspace, head) for head in heads)
+            session.keep_results(lookups)
+        elif len(cache.approvals) > MAX_CACHED_APPROVALS:
+            cache.clear()
+        cache.heads.update((head.workspace, head) for head in heads)
 
     # The end of a batch
 
     def _finish(self, session: BatchSession, results: list[object], transaction: Transaction) -> None:
         session.send("commit")
-        self._doubt = InDoubtCommit(results, transaction)
+        self._in_doubt = InDoubtCommit(results, transaction)
         session.sync()
-        self._doubt = None
+        self._in_doubt = None
 
-    def _stands(self, session: BatchSession, doubt: InDoubtCommit) -> bool:
+    def _is_committed(self, session: BatchSession, in_doubt: InDoubtCommit) -> bool:
         """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
-        for head in doubt.transaction.moved():
+        for head in in_doubt.transaction.changed_heads():
             found = session.fetch("link", head.workspace, head.seq)
             return bool(found) and found[0][0] == head.link
         return False  # it moved no ledger: to do it again is to do it once
 
     def _roll_back(self, session: BatchSession, error: BaseException) -> None:
-        self._forget()
-        if not (isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._link)):
-            self._doubt = None  # the server said no: nothing was committed
+        self._clear_cache()
+        if not (isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._connection)):
+            self._in_doubt = None  # the server said no: nothing was committed
             try:
-                session.end()
+                session.rollback()
             except psycopg.Error:
-                self._link.drop()
+                self._connection.close()
 
-    def _forget(self) -> None:
-        self._memory.forget()
-        self._alone = False
+    def _clear_cache(self) -> None:
+        self._cache.clear()
+        self._is_sole_writer = False
 
 
 def _distinct_reads(batch: list[BatchItem]) -> list[NamedRead]:
     """What a batch looks up: each once, though most of its items ask for the freezes."""
-    return list(dict.fromkeys(chain.from_iterable([work.reads for work in batch])))
+    return list(dict.fromkeys(chain.from_iterable([item.prefetch for item in batch])))
 
 
 _CHECK_PAYLOADS = placeholders(
@@ -301,14 +301,16 @@ class Statements:
 
     def __init__(self, queries: Mapping[str, str], types: ColumnTypes) -> None:
         self.queries = queries
-        self.one = {name: placeholders(text) for name, text in queries.items()}
-        self.many = {name: bulk_read(text) for name, text in queries.items() if "?" in text and "values" not in text}
-        self.sets: dict[str, BulkWrite] = {name: bulk_write(queries[name], types) for name in WRITE_NAMES}
-        self._names = {text: name for shape in (self.one, self.many) for name, text in shape.items()}
-        self._names |= {made.text: name for name, made in self.sets.items()}
-        self._names |= {made.one: name for name, made in self.sets.items()}
+        self.single = {name: placeholders(text) for name, text in queries.items()}
+        self.bulk_reads = {
+            name: bulk_read(text) for name, text in queries.items() if "?" in text and "values" not in text
+        }
+        self.bulk_writes: dict[str, BulkWrite] = {name: bulk_write(queries[name], types) for name in WRITE_NAMES}
+        self._names = {text: name for shape in (self.single, self.bulk_reads) for name, text in shape.items()}
+        self._names |= {statement.text: name for name, statement in self.bulk_writes.items()}
+        self._names |= {statement.single: name for name, statement in self.bulk_writes.items()}
 
-    def called(self, text: str) -> str:
+    def query_name(self, text: str) -> str:
         return self._names.get(text) or " ".join(text.split()[:4])
 
 
@@ -318,81 +320,81 @@ SentLookups = tuple[str, list[tuple[str, ...]], PipelineResult]
 class BatchSession:
     """One batch. What is sent is answered by `sync`; `fetch` finds what was looked up, or asks."""
 
-    def __init__(self, pipe: Pipeline, statements: Statements, point: FaultPoint | None) -> None:
-        self._pipe = pipe
+    def __init__(self, pipeline: Pipeline, statements: Statements, point: FaultPoint | None) -> None:
+        self._pipeline = pipeline
         self._statements = statements
         self._point = point
-        self._found: dict[tuple[object, ...], list[Row]] = {}
+        self._results: dict[tuple[object, ...], list[Row]] = {}
 
-    def begin(self, link: PostgresConnection) -> None:
-        self._found.clear()
+    def begin(self, connection: PostgresConnection) -> None:
+        self._results.clear()
         self.send(_BEGIN)
-        if link.pooled:
-            link.set_up(self._pipe)
+        if connection.is_pooled:
+            connection.send_settings(self._pipeline)
 
-    def end(self) -> None:
-        self._pipe.abandon()
-        self.ask("rollback")
+    def rollback(self) -> None:
+        self._pipeline.discard()
+        self.query("rollback")
 
     def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
         if self._point is None:
-            return self._pipe.send(text, values)
-        sent: PipelineResult = with_fault_points(self._point, self._statements.called(text), self._pipe.send)(
+            return self._pipeline.send(text, values)
+        sent: PipelineResult = with_fault_points(self._point, self._statements.query_name(text), self._pipeline.send)(
             text, values
         )
         return sent
 
     def sync(self) -> None:
         if self._point is None:
-            self._pipe.sync()
+            self._pipeline.sync()
             return
-        with_fault_points(self._point, "all is sent", self._pipe.push)()
-        with_fault_points(self._point, "all is answered", self._pipe.take)()
+        with_fault_points(self._point, "all is sent", self._pipeline.send_all)()
+        with_fault_points(self._point, "all is answered", self._pipeline.receive_all)()
 
-    def ask(self, text: str, values: Sequence[object] = ()) -> list[Row]:
-        answer = self.send(text, values)
+    def query(self, text: str, values: Sequence[object] = ()) -> list[Row]:
+        response = self.send(text, values)
         self.sync()
-        return answer.rows()
+        return response.rows()
 
-    def look_up(self, reads: Sequence[tuple[str, ...]]) -> list[SentLookups]:
+    def send_lookups(self, reads: Sequence[tuple[str, ...]]) -> list[SentLookups]:
         """Sends the look-ups of a whole batch, one statement for each kind."""
         by_name: dict[str, dict[tuple[str, ...], None]] = {}
         for name, *values in reads:
             by_name.setdefault(name, {})[tuple(values)] = None
-        return [self._look_up(name, list(keys)) for name, keys in by_name.items()]
+        return [self._send_lookup(name, list(keys)) for name, keys in by_name.items()]
 
-    def remember(self, lookups: Sequence[SentLookups]) -> None:
+    def keep_results(self, lookups: Sequence[SentLookups]) -> None:
         """Takes in what `look_up` asked for, once it is answered."""
-        for name, keys, answer in lookups:
-            found = answer.rows()
+        for name, keys, response in lookups:
+            found = response.rows()
             if len(keys) == 1:
-                self._found[name, *keys[0]] = found
+                self._results[name, *keys[0]] = found
                 continue
             for key in keys:
-                self._found[name, *key] = []
+                self._results[name, *key] = []
             for number, *row in found:
-                self._found[name, *keys[number - 1]].append(row)
+                self._results[name, *keys[number - 1]].append(row)
 
     def fetch(self, name: str, *values: object) -> list[Row]:
-        found = self._found.get((name, *values))
-        return self.ask(self._statements.one[name], values) if found is None else found
+        found = self._results.get((name, *values))
+        return self.query(self._statements.single[name], values) if found is None else found
 
     def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
         """The database itself refuses a compare-and-set that was lost, so the count need not be waited for."""
-        made = self._statements.sets[name]
-        sent = [row[:-1] for row in values] if made.compared else values
-        for rows in made.rounds(sent):
+        statement = self._statements.bulk_writes[name]
+        sent = [row[:-1] for row in values] if statement.is_compare_and_set else values
+        for rows in statement.rounds(sent):
             if len(rows) == 1:
-                self.send(made.one, rows[0])
+                self.send(statement.single, rows[0])
             else:
-                self.send(made.text, [array_literal(column) for column in zip(*rows, strict=True)])
+                self.send(statement.text, [array_literal(column) for column in zip(*rows, strict=True)])
         return len(values)
 
-    def _look_up(self, name: str, keys: list[tuple[str, ...]]) -> SentLookups:
+    def _send_lookup(self, name: str, keys: list[tuple[str, ...]]) -> SentLookups:
         if len(keys) == 1:
-            return name, keys, self.send(self._statements.one[name], keys[0])
+            return name, keys, self.send(self._statements.single[name], keys[0])
         columns = [array_literal(column) for column in zip(*keys, strict=True)]
-        return name, keys, self.send(self._statements.many[name], columns)
+        return name, keys, self.send(self._statements.bulk_reads[name], columns)
 
 
 class CacheMiss(Exception):
@@ -402,16 +404,16 @@ class CacheMiss(Exception):
 class CachedSession:
     """Stands in for a session before anything is sent: answers from memory, and has the server check it later."""
 
-    def __init__(self, memory: BatchCache) -> None:
-        self._memory = memory
+    def __init__(self, cache: BatchCache) -> None:
+        self._cache = cache
         self._assumed: dict[tuple[str, str], Payload] = {}
         self.session: BatchSession
 
     def fetch(self, name: str, *values: object) -> list[Row]:
         key = cast(tuple[str, str], values)
-        if name != "payload" or key not in self._memory.payloads:
+        if name != "payload" or key not in self._cache.payloads:
             raise CacheMiss(name)
-        payload = self._assumed[key] = self._memory.payloads[key]
+        payload = self._assumed[key] = self._cache.payloads[key]
         return [payload]
 
     def check(self, session: BatchSession) -> None:

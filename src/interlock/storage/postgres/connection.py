@@ -42,45 +42,45 @@ class PostgresConnection:
     """For one thread at a time. `settings` hold for the connection; behind a pooler they go into each transaction."""
 
     def __init__(self, url: str, settings: Mapping[str, str], point: FaultPoint | None = None) -> None:
-        self._connected = with_fault_points(point, "connect", self._connect)
+        self._connect_with_faults = with_fault_points(point, "connect", self._connect)
         self._conninfo = complete_conninfo(url)
         self.settings = settings
-        self.pooled = False
+        self.is_pooled = False
         self._connection: psycopg.Connection[Any] | None = None
-        self._pipe: Pipeline | None = None
+        self._pipeline: Pipeline | None = None
 
-    def pipe(self) -> Pipeline:
+    def get_pipeline(self) -> Pipeline:
         """The same connection, from then on for nothing but pipelines."""
-        if self._pipe is None or self._connection is None or self._connection.closed:
-            connection = self.get()
-            self._pipe = Pipeline(connection, prepare=not self.pooled)
-        return self._pipe
+        if self._pipeline is None or self._connection is None or self._connection.closed:
+            connection = self.get_connection()
+            self._pipeline = Pipeline(connection, prepare=not self.is_pooled)
+        return self._pipeline
 
-    def set_up(self, pipe: Pipeline) -> None:
+    def send_settings(self, pipeline: Pipeline) -> None:
         """Inside a transaction, where settings cannot last longer."""
         for name, value in self.settings.items():
-            pipe.send("select set_config($1, $2, true)", (name, value))
+            pipeline.send("select set_config($1, $2, true)", (name, value))
 
-    def get(self) -> psycopg.Connection[Any]:
+    def get_connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = self._connected()
+            self._connection = self._connect_with_faults()
         return self._connection
 
-    def drop(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()
-            self._connection = self._pipe = None
+            self._connection = self._pipeline = None
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = psycopg.connect(self._conninfo, autocommit=True)
         row = connection.execute("select pg_backend_pid()").fetchone()
         # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
-        self.pooled = row is None or row[0] != connection.info.backend_pid
+        self.is_pooled = row is None or row[0] != connection.info.backend_pid
         if connection.info.server_version < MIN_TRANSACTION_TIMEOUT_VERSION:
             self.settings = {name: value for name, value in self.settings.items() if name != "transaction_timeout"}
         connection.prepare_threshold = None
-        if not self.pooled:
+        if not self.is_pooled:
             for name, value in self.settings.items():
                 connection.execute("select set_config(%s, %s, false)", (name, value))
         return connection
@@ -96,23 +96,23 @@ def complete_conninfo(url: str) -> str:
 
 
 def retry_on_lost_connection(
-    attempt: Callable[[], T], link: PostgresConnection, stopping: threading.Event, patience: float = RETRY_TIMEOUT
+    attempt: Callable[[], T], connection: PostgresConnection, stopping: threading.Event, timeout: float = RETRY_TIMEOUT
 ) -> T:
     """Tries again when the connection was lost, with growing pauses, until patience or the program ends."""
-    until, pause = time.monotonic() + patience, 0.02
+    until, pause = time.monotonic() + timeout, 0.02
     while True:
         try:
             return attempt()
         except CONNECTION_ERRORS as error:
-            if not is_connection_lost(error, link):
+            if not is_connection_lost(error, connection):
                 raise
-            link.drop()
+            connection.close()
             if time.monotonic() + pause > until or stopping.wait(pause):
                 raise
             pause = min(pause * 2, 1.0)
 
 
-def is_connection_lost(error: psycopg.Error, link: PostgresConnection) -> bool:
+def is_connection_lost(error: psycopg.Error, connection: PostgresConnection) -> bool:
     """Whether nobody is there any more, as opposed to a server that says no."""
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
         return True
@@ -123,8 +123,8 @@ def is_connection_lost(error: psycopg.Error, link: PostgresConnection) -> bool:
     return (
         error.sqlstate is None
         or error.sqlstate.startswith("08")
-        or link._connection is None
-        or bool(link._connection.closed)
+        or connection._connection is None
+        or bool(connection._connection.closed)
     )
 
 
@@ -199,7 +199,7 @@ def _error_reason(error: psycopg.Error) -> str:
 class AdjustableClock(Protocol):
     def __call__(self) -> int: ...
 
-    def past(self) -> int:
+    def lower_bound(self) -> int:
         """A time that the server has surely reached."""
 
     def set(self, now: int) -> None: ...
@@ -212,7 +212,7 @@ class ServerClock:
     def __call__(self) -> int:
         return int(time.monotonic() * 1000 + self._ahead)
 
-    def past(self) -> int:
+    def lower_bound(self) -> int:
         return self() - 1
 
     def set(self, now: int) -> None:
@@ -228,7 +228,7 @@ class InjectedClock:
     def __call__(self) -> int:
         return self._clock()
 
-    def past(self) -> int:
+    def lower_bound(self) -> int:
         return self._clock()
 
     def set(self, now: int) -> None:

@@ -85,21 +85,23 @@ class PostgresDatabase:
         info = psycopg.conninfo.conninfo_to_dict(complete_conninfo(url))
         self.name = f"{info.get('dbname') or info.get('user') or 'postgres'} on {info.get('host') or 'localhost'}"
         self.interned = Interned()
-        self.finder: FullTextIndex = TsvectorIndex()
-        self.watchers = WatchRegistry()
+        self.full_text_index: FullTextIndex = TsvectorIndex()
+        self.watch_registry = WatchRegistry()
         self._server_clock: AdjustableClock = InjectedClock(clock) if clock else ServerClock()
         self.clock: Clock = self._server_clock
         self._url = url
         self._queries = load_queries()
         self._texts = {name: placeholders(text) for name, text in self._queries.items()}
-        self._counts = ReadCounter(self.clock)
-        self.count_read = self._counts.count
-        self.note_tool = self._counts.note
+        self._read_counter = ReadCounter(self.clock)
+        self.count_read = self._read_counter.count
+        self.note_tool = self._read_counter.note
         self._point = raise_faults_as(point, psycopg.OperationalError)
-        self._faulty = connection_wrapper(self._point, {})
-        self._link = PostgresConnection(url, WRITER_SETTINGS, self._point)
-        self._batches = BatchRunner(self._link, self.interned, self._counts, self._server_clock, self._point)
-        self.tally = WriterStats()
+        self._inject_faults = connection_wrapper(self._point, {})
+        self._writer_connection = PostgresConnection(url, WRITER_SETTINGS, self._point)
+        self._batches = BatchRunner(
+            self._writer_connection, self.interned, self._read_counter, self._server_clock, self._point
+        )
+        self.writer_stats = WriterStats()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -110,12 +112,12 @@ class PostgresDatabase:
             try:
                 await asyncio.to_thread(self._open)
             except BaseException:
-                self._link.drop()
+                self._writer_connection.close()
                 raise
 
     def _open(self) -> None:
         with translate_errors(self.name):
-            connection = self._faulty(self._link.get())
+            connection = self._inject_faults(self._writer_connection.get_connection())
             left = pending_migrations(connection)
             if left == "all":
                 migrate(connection)
@@ -123,24 +125,27 @@ class PostgresDatabase:
                 raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
             self._batches.statements = Statements(self._queries, column_types(connection))
             self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
-            self._link.pipe()
+            self._writer_connection.get_pipeline()
         point = self._point
         quick, slow = (
             PostgresConnection(self._url, READER_SETTINGS, point),
             [PostgresConnection(self._url, SLOW_READER_SETTINGS, point) for _ in range(SLOW_CONNECTIONS)],
         )
-        self._quick = ReadPool("reader", [quick], self.name, MAX_FAST_BATCH, point)
-        self._slow = ReadPool("slow-reader", slow, self.name, 1, point)
-        self._notices = ReadPool(
+        self._fast_pool = ReadPool("reader", [quick], self.name, MAX_FAST_BATCH, point)
+        self._slow_pool = ReadPool("slow-reader", slow, self.name, 1, point)
+        self._notify_pool = ReadPool(
             "notifier", [PostgresConnection(self._url, SLOW_READER_SETTINGS, point)], self.name, 1, point
         )
-        self._notifier = Notifier(self._notices)
-        self._writer = Writer(self._commit, self._announce, tally=self.tally)
+        self._notifier = Notifier(self._notify_pool)
+        self._writer = Writer(self._commit, self._announce, stats=self.writer_stats)
         self._listener = Listener(
-            PostgresConnection(self._url, SLOW_READER_SETTINGS), self._look, self.watchers, self._notifier.origin
+            PostgresConnection(self._url, SLOW_READER_SETTINGS),
+            self._fetch_in_listener,
+            self.watch_registry,
+            self._notifier.origin,
         )
         self._flusher = threading.Thread(target=self._flush_counts, name="interlock-counts", daemon=True)
-        for part in (self._quick, self._slow, self._notices, self._writer, self._listener, self._flusher):
+        for part in (self._fast_pool, self._slow_pool, self._notify_pool, self._writer, self._listener, self._flusher):
             part.start()
         self._opened = True
 
@@ -149,74 +154,74 @@ class PostgresDatabase:
             self._opened = False
             await asyncio.to_thread(self._close)
         else:
-            self._link.drop()
+            self._writer_connection.close()
 
     def _close(self) -> None:
         self._stopping.set()
         self._flusher.join()
-        if self._counts:
+        if self._read_counter:
             self._writer.submit_sync(EMPTY_ITEM)
         self._writer.stop()
         self._listener.stop()
         self._notifier.stop()
-        for lane in (self._quick, self._slow, self._notices):
-            lane.stop()
-        self._link.drop()
+        for pool in (self._fast_pool, self._slow_pool, self._notify_pool):
+            pool.stop()
+        self._writer_connection.close()
 
     async def migrate(self) -> list[str]:
         """Applies what is missing, under a lock of the database; gives the names."""
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
-        link = PostgresConnection(self._url, {}, self._point)
+        connection = PostgresConnection(self._url, {}, self._point)
         try:
             with translate_errors(self.name):
-                return migrate(self._faulty(link.get()))
+                return migrate(self._inject_faults(connection.get_connection()))
         finally:
-            link.drop()
+            connection.close()
 
-    def record(self, recorder: Callable[[Any], Any]) -> None:
+    def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
-        self._batches.wrap = recorder
+        self._batches.wrap_pipeline = recorder
 
-    def check(self) -> None:
+    def check_same_database(self) -> None:
         """A server that was replaced by another is noticed by its ledger, not by its address."""
 
     # Reading
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
-        lane = self._quick if name in FAST_QUERIES else self._slow
-        return await lane.fetch(self._texts[name], values)
+        pool = self._fast_pool if name in FAST_QUERIES else self._slow_pool
+        return await pool.fetch(self._texts[name], values)
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
-        return await self._slow.fetch(placeholders(statement), values)
+        return await self._slow_pool.fetch(placeholders(statement), values)
 
-    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+    async def fetch_in_thread(self, statement: str, values: Any) -> list[Row]:
         return await self.fetch_text(statement, values)
 
     async def due(self, now: int, limit: int) -> list[Row]:
         """Claimed for a moment, by the server's clock: several workers share what is due instead of all doing it."""
-        return await self._slow.fetch(_CLAIM, (limit, CLAIM_LEASE))
+        return await self._slow_pool.fetch(_CLAIM, (limit, CLAIM_LEASE))
 
-    async def examine(self) -> list[CheckResult]:
+    async def check_health(self) -> list[CheckResult]:
         version = (await self.fetch_text("select current_setting('server_version')", ()))[0][0]
         durable = (await self.fetch_text("select current_setting('fsync')", ()))[0][0]
         checks = [CheckResult("ok", "postgresql", str(version))]
         if durable != "on":
             checks.append(CheckResult("fail", "fsync", "off", "Set fsync = on; a power cut would lose decisions."))
-        if self._link.pooled:
+        if self._writer_connection.is_pooled:
             told = "between this program and the server: no notifications, so changes are looked for 40 times a second"
             checks.append(CheckResult("warn", "pooler", told, "Give Interlock a direct address if that matters."))
         return checks
 
     # Writing
 
-    async def write(self, work: BatchItem) -> Any:
-        return await self._writer.submit(work)
+    async def write(self, item: BatchItem) -> Any:
+        return await self._writer.submit(item)
 
     def _announce(self, changed: ChangedIds) -> None:
-        self.watchers.announce(changed)
-        self._notifier.tell(changed)
+        self.watch_registry.announce(changed)
+        self._notifier.notify(changed)
 
     def _commit(self, batch: list[BatchItem]) -> tuple[list[object], ChangedIds]:
         with translate_errors(self.name):
@@ -227,14 +232,14 @@ class PostgresDatabase:
                     raise Outage(to_store_error(error, self.name).message) from error
                 raise
 
-    def _look(self, name: str, *values: object) -> list[Row]:
+    def _fetch_in_listener(self, name: str, *values: object) -> list[Row]:
         """For the listener's thread."""
-        found: list[Row] = self._quick.send(self._texts[name], values).result()
+        found: list[Row] = self._fast_pool.send(self._texts[name], values).result()
         return found
 
     def _flush_counts(self) -> None:
         while not self._stopping.wait(FLUSH_INTERVAL):
-            if self._counts:
+            if self._read_counter:
                 try:
                     self._writer.submit_sync(EMPTY_ITEM)
                 except StoreUnavailable:
@@ -247,32 +252,32 @@ SCAN_LIMITS = (1_000, 32_768)
 class TsvectorIndex:
     """PostgreSQL. Its index gives no order, so what many documents have is found quicker by looking at the newest."""
 
-    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
+    def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
         return SCAN_LIMITS
 
-    def has(self, wanted: SearchTerms) -> Sql:
-        return "d.found @@ ?::tsquery", [self._expression(wanted)]
+    def match_condition(self, terms: SearchTerms) -> Sql:
+        return "d.found @@ ?::tsquery", [self._expression(terms)]
 
-    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
+    def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         """`offset 0` keeps the planner from walking through a million documents for the sake of the order."""
         text = (
             "select d.doc, d.id from ("  # noqa: S608  a whole number
             "select doc, id from docs where workspace = ? and found @@ ?::tsquery offset 0"
             f") d where d.doc > ? and d.doc < ? order by d.doc desc limit {limit:d}"
         )
-        return text, [span.workspace, self._expression(wanted), span.above, span.below]
+        return text, [span.workspace, self._expression(terms), span.above, span.below]
 
-    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
+    def any_matching(self, terms: SearchTerms, workspace: str, limit: int) -> Sql:
         text = f"select id from docs where workspace = ? and found @@ ?::tsquery limit {limit:d}"  # noqa: S608  a number
-        return text, [workspace, self._expression(wanted)]
+        return text, [workspace, self._expression(terms)]
 
-    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
+    async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
         """Beside the writer: an index of words takes its time, and the head of the ledger must not be locked so long.
 
         The row of the mark is the lock. Erasing moves it too, so words that were read before are not written after.
         """
-        values = [lot.workspace, MARK, lot.new, lot.old, lot.workspace, *_columns(lot.added)]
-        return bool(await place.fetch_text(_WRITE_DOCS, [*values, *_columns(lot.changed), lot.workspace]))
+        values = [batch.workspace, MARK, batch.new, batch.old, batch.workspace, *_columns(batch.added)]
+        return bool(await database.fetch_text(_WRITE_DOCS, [*values, *_columns(batch.changed), batch.workspace]))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """Its rank does not know which words are rare, so those come first that have the most of them."""
@@ -287,16 +292,16 @@ class TsvectorIndex:
         either = " | ".join(queries)
         return text, [workspace, either, *queries, either]
 
-    async def purge(self, place: SearchDatabase) -> None:
+    async def purge(self, database: SearchDatabase) -> None:
         """The server does it, when it vacuums."""
 
-    def _expression(self, wanted: SearchTerms) -> str:
+    def _expression(self, terms: SearchTerms) -> str:
         """No word holds an apostrophe or a backslash, so nothing that people type is taken for an operator."""
-        parts = [f"'{word}'" for word in wanted.words]
-        if wanted.either:
-            parts.append("(" + " | ".join([f"'{word}'" for word in wanted.either]) + ")")
-        if wanted.beginning:
-            parts.append(f"'{wanted.beginning}':*")
+        parts = [f"'{word}'" for word in terms.words]
+        if terms.any_of:
+            parts.append("(" + " | ".join([f"'{word}'" for word in terms.any_of]) + ")")
+        if terms.prefix:
+            parts.append(f"'{terms.prefix}':*")
         return " & ".join(parts)
 
 
@@ -376,5 +381,5 @@ def _is_ours(connection: Connection[Any]) -> bool:
 def _apply(connection: Connection[Any], migration: Migration) -> str:
     connection.execute(migration.text.encode(), prepare=False)  # several statements at once
     now = connection.execute("select interlock_now()").fetchall()[0][0]
-    connection.execute("insert into migrations values (%s, %s, %s, %s, %s)", migration.record(now))
+    connection.execute("insert into migrations values (%s, %s, %s, %s, %s)", migration.row_values(now))
     return migration.name

@@ -30,9 +30,9 @@ _NOTIFY = "select pg_notify($1, $2)"
 class Notifier:
     """The first change is told at once; what changes within the next moment goes with one message after it."""
 
-    def __init__(self, lane: ReadPool) -> None:
+    def __init__(self, pool: ReadPool) -> None:
         self.origin = secrets.token_hex(8)
-        self._lane = lane
+        self._pool = pool
         self._lock = threading.Lock()
         self._waiting = False
         self._busy = False
@@ -41,7 +41,7 @@ class Notifier:
     def stop(self) -> None:
         self._stopping.set()
 
-    def tell(self, changed: ChangedIds) -> None:
+    def notify(self, changed: ChangedIds) -> None:
         if not changed:
             return
         with self._lock:
@@ -52,7 +52,7 @@ class Notifier:
         self._send()
 
     def _send(self) -> None:
-        self._lane.send(_NOTIFY, (CHANNEL, self.origin)).add_done_callback(self._sent)
+        self._pool.send(_NOTIFY, (CHANNEL, self.origin)).add_done_callback(self._sent)
 
     def _sent(self, done: Future[Any]) -> None:
         lost = done.exception() is not None  # only a hint: the others look by themselves
@@ -67,11 +67,11 @@ class Notifier:
 class Listener:
     """Hears of other processes' commits and wakes whoever waits here for what they changed."""
 
-    def __init__(self, link: PostgresConnection, fetch: Fetch, watchers: WatchRegistry, origin: str) -> None:
-        self._link = link
-        self._watchers = watchers
+    def __init__(self, connection: PostgresConnection, fetch: Fetch, registry: WatchRegistry, origin: str) -> None:
+        self._connection = connection
+        self._registry = registry
         self._origin = origin
-        self._news = ChangeReader(fetch, watchers)
+        self._change_reader = ChangeReader(fetch, registry)
         self._stopping = threading.Event()
         self._wake = os.pipe()  # ends a wait that nothing else would end
         self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
@@ -81,36 +81,36 @@ class Listener:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._watchers.anyone.set()
+        self._registry.has_waiters.set()
         os.write(self._wake[1], b"stop")
         self._thread.join()
-        self._link.drop()
+        self._connection.close()
         for end in self._wake:
             os.close(end)
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
             try:
-                retry_on_lost_connection(self._listen, self._link, self._stopping)
+                retry_on_lost_connection(self._listen, self._connection, self._stopping)
             except (psycopg.Error, Error):
                 self._stopping.wait(FALLBACK_INTERVAL)  # a server in trouble: waiters look by themselves
 
     def _listen(self) -> None:
-        connection = self._link.get()
-        if not self._link.pooled:
+        connection = self._connection.get_connection()
+        if not self._connection.is_pooled:
             connection.execute(f"listen {CHANNEL}")
         while not self._stopping.is_set():
-            self._look()  # at once after a reconnect: what happened meanwhile was not heard
+            self._poll_changes()  # at once after a reconnect: what happened meanwhile was not heard
             self._wait(connection)
 
-    def _look(self) -> None:
-        while self._watchers.anyone.is_set() and self._news.look():
+    def _poll_changes(self) -> None:
+        while self._registry.has_waiters.is_set() and self._change_reader.poll():
             pass
 
     def _wait(self, connection: psycopg.Connection[Any]) -> None:
         """Until another process said something, or for a while."""
-        if self._link.pooled:
-            if self._watchers.anyone.wait(FALLBACK_INTERVAL):
+        if self._connection.is_pooled:
+            if self._registry.has_waiters.wait(FALLBACK_INTERVAL):
                 self._stopping.wait(POOLER_POLL_INTERVAL)
             return
         ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], FALLBACK_INTERVAL)

@@ -69,20 +69,20 @@ class Pipeline:
             self._pgconn.send_query_prepared(self._name(text), encoded)
         else:
             self._pgconn.send_query_params(text.encode(), encoded)
-        answer = PipelineResult()
-        self._sent.append(answer)
-        return answer
+        response = PipelineResult()
+        self._sent.append(response)
+        return response
 
     def sync(self) -> None:
         """Waits for all answers; raises the first error among them."""
-        self.push()
-        self.take()
+        self.send_all()
+        self.receive_all()
 
-    def push(self) -> None:
+    def send_all(self) -> None:
         self._pgconn.pipeline_sync()
         self._flush()
 
-    def take(self) -> None:
+    def receive_all(self) -> None:
         sent, self._sent = self._sent, []
         failed: PGresult | None = None
         for answer in sent:
@@ -98,13 +98,13 @@ class Pipeline:
         if failed is not None:
             raise error_from_result(failed)
 
-    def ask(self, text: str, values: Sequence[object] = ()) -> list[Row]:
+    def query(self, text: str, values: Sequence[object] = ()) -> list[Row]:
         """One statement, one round trip."""
-        answer = self.send(text, values)
+        response = self.send(text, values)
         self.sync()
-        return answer.rows()
+        return response.rows()
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Forgets what was sent but not synced, as far as the server lets us."""
         if self._sent:
             with suppress(psycopg.Error):
@@ -182,9 +182,9 @@ class BulkWrite:
     """
 
     text: str
-    one: str
+    single: str
     key: tuple[int, ...]
-    compared: bool
+    is_compare_and_set: bool
 
     def rounds(self, values: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
         """A statement touches a row at most once, so a row that changes twice in a batch takes a second round."""

@@ -35,16 +35,22 @@ class ReadPool:
     """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
 
     def __init__(
-        self, name: str, links: Sequence[PostgresConnection], database: str, most: int, point: FaultPoint | None = None
+        self,
+        name: str,
+        connections: Sequence[PostgresConnection],
+        database: str,
+        max_batch: int,
+        point: FaultPoint | None = None,
     ) -> None:
-        self._asked = with_fault_points(point, f"{name} look-up", self._ask)
+        self._run_with_faults = with_fault_points(point, f"{name} look-up", self._run_lookups)
         self._database = database
-        self._most = most
+        self._max_batch = max_batch
         self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
         self._stopping = threading.Event()
-        self._links = links
+        self._connections = connections
         self._threads = [
-            threading.Thread(target=self._loop, args=(link,), name=f"interlock-{name}", daemon=True) for link in links
+            threading.Thread(target=self._loop, args=(connection,), name=f"interlock-{name}", daemon=True)
+            for connection in connections
         ]
 
     def start(self) -> None:
@@ -57,8 +63,8 @@ class ReadPool:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
-        for link in self._links:
-            link.drop()
+        for connection in self._connections:
+            connection.close()
 
     async def fetch(self, text: str, values: Sequence[object]) -> list[Row]:
         if self._stopping.is_set():
@@ -75,19 +81,19 @@ class ReadPool:
         self._queue.put(Lookup(text, values, future, None))
         return future
 
-    def _loop(self, link: PostgresConnection) -> None:
+    def _loop(self, connection: PostgresConnection) -> None:
         running = True
         while running:
             batch, running = self._next()
             if batch:
-                _resolve_lookups(batch, self._answers(batch, link))
+                _resolve_lookups(batch, self._fetch_results(batch, connection))
 
     def _next(self) -> tuple[list[Lookup], bool]:
         batch: list[Lookup] = []
         item = self._queue.get()
         while item is not None:
             batch.append(item)
-            if len(batch) >= self._most:
+            if len(batch) >= self._max_batch:
                 return batch, True
             try:
                 item = self._queue.get_nowait()
@@ -95,29 +101,31 @@ class ReadPool:
                 return batch, True
         return batch, False
 
-    def _answers(self, lookups: list[Lookup], link: PostgresConnection) -> list[object]:
+    def _fetch_results(self, lookups: list[Lookup], connection: PostgresConnection) -> list[object]:
         try:
-            answers: list[object] = retry_on_lost_connection(lambda: self._asked(lookups, link), link, self._stopping)
+            answers: list[object] = retry_on_lost_connection(
+                lambda: self._run_with_faults(lookups, connection), connection, self._stopping
+            )
             return answers
         except psycopg.Error as error:
             if len(lookups) == 1 or is_outage(error):
                 return [to_store_error(error, self._database) for _ in lookups]
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
-            link.drop()  # something may be half sent
+            connection.close()  # something may be half sent
             if len(lookups) == 1:
                 return [error]
-        return [answer for each in lookups for answer in self._answers([each], link)]  # which one was it?
+        return [answer for each in lookups for answer in self._fetch_results([each], connection)]  # which one was it?
 
-    def _ask(self, lookups: list[Lookup], link: PostgresConnection) -> list[object]:
-        pipe = link.pipe()
-        if link.pooled:  # settings hold for a transaction only
-            pipe.send("begin")
-            link.set_up(pipe)
-        answers = [pipe.send(each.text, each.values) for each in lookups]
-        if link.pooled:
-            pipe.send("commit")
-        pipe.sync()
-        return [answer.rows() for answer in answers]
+    def _run_lookups(self, lookups: list[Lookup], connection: PostgresConnection) -> list[object]:
+        pipeline = connection.get_pipeline()
+        if connection.is_pooled:  # settings hold for a transaction only
+            pipeline.send("begin")
+            connection.send_settings(pipeline)
+        answers = [pipeline.send(each.text, each.values) for each in lookups]
+        if connection.is_pooled:
+            pipeline.send("commit")
+        pipeline.sync()
+        return [response.rows() for response in answers]
 
 
 def _resolve_lookups(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:

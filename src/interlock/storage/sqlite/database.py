@@ -48,21 +48,21 @@ class SqliteDatabase:
         self.clock = clock
         self.applied: list[str] = []
         self.interned = Interned()
-        self.finder: FullTextIndex = Fts5Index()
-        self.watchers = WatchRegistry()
+        self.full_text_index: FullTextIndex = Fts5Index()
+        self.watch_registry = WatchRegistry()
         self._point = raise_faults_as(point, _injected_error)
         self._flock = with_fault_points(self._point, "flock", fcntl.flock)
         self._queries = load_queries()
-        self._faulty = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
-        self._readers = ReaderPool(path, self._faulty)
-        self._counts = ReadCounter(clock)
-        self.count_read = self._counts.count
-        self.note_tool = self._counts.note
-        self._memory = BatchCache()
+        self._inject_faults = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
+        self._readers = ReaderPool(path, self._inject_faults)
+        self._read_counter = ReadCounter(clock)
+        self.count_read = self._read_counter.count
+        self.note_tool = self._read_counter.note
+        self._cache = BatchCache()
         self._version = -1
-        self._spent = 0.0  # seconds that the last batch took for each of its items
-        self._patience = BUSY_TIMEOUT
-        self.tally = WriterStats()
+        self._seconds_per_item = 0.0  # seconds that the last batch took for each of its items
+        self._busy_timeout = BUSY_TIMEOUT
+        self.writer_stats = WriterStats()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -75,12 +75,12 @@ class SqliteDatabase:
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
         with_fault_points(self._point, "create", _create)(self.path)
         self._lock = with_fault_points(self._point, "open lock", _open_lock)(self.path)
-        self._connection = self._prepared()
+        self._connection = self._open_connection()
         self._inode = os.stat(self.path).st_ino
-        self._writer = Writer(self._commit, self.watchers.announce, self._commit_now, self.tally)
+        self._writer = Writer(self._commit, self.watch_registry.announce, self._try_commit, self.writer_stats)
         self._writer.start()
-        self._lookout = ChangePoller(self.path, self._queries, self.watchers)
-        self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
+        self._change_poller = ChangePoller(self.path, self._queries, self.watch_registry)
+        self._helper = threading.Thread(target=self._run_helper, name="interlock-helper", daemon=True)
         self._helper.start()
         self._opened = True
 
@@ -89,9 +89,9 @@ class SqliteDatabase:
             return
         self._opened = False
         self._stopping.set()
-        self.watchers.anyone.set()
+        self.watch_registry.has_waiters.set()
         self._helper.join()
-        if self._counts:
+        if self._read_counter:
             self._writer.submit_sync(EMPTY_ITEM)
         self._writer.stop()
         self._readers.close()
@@ -103,7 +103,7 @@ class SqliteDatabase:
         await self.open()
         return self.applied
 
-    def _prepared(self) -> Any:
+    def _open_connection(self) -> Any:
         """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
         self._flock(self._lock, fcntl.LOCK_EX)
         try:
@@ -118,14 +118,14 @@ class SqliteDatabase:
 
     def _connect(self) -> Any:
         with translate_errors(self.path):
-            connection = self._faulty(connect(self.path))
+            connection = self._inject_faults(connect(self.path))
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
             connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
         return connection
 
-    def record(self, recorder: Callable[[Any], Any]) -> None:
+    def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
         self._connection = recorder(self._connection)
 
@@ -138,7 +138,7 @@ class SqliteDatabase:
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
         return self._fetch(statement, values)
 
-    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+    async def fetch_in_thread(self, statement: str, values: Any) -> list[Row]:
         """In another thread: for what may take longer than an event loop may be held up."""
         return await asyncio.to_thread(self._fetch, statement, values)
 
@@ -149,7 +149,7 @@ class SqliteDatabase:
             raise to_store_error(error, self.path.name) from error
         return found
 
-    async def examine(self) -> list[CheckResult]:
+    async def check_health(self) -> list[CheckResult]:
         version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])
         mode = str((await self.fetch_text("pragma journal_mode", ()))[0][0])
         old = tuple(map(int, version.split(".")[:2])) < MIN_SQLITE_VERSION
@@ -170,8 +170,8 @@ class SqliteDatabase:
 
     # Writing
 
-    async def write(self, work: BatchItem) -> Any:
-        return await self._writer.submit(work)
+    async def write(self, item: BatchItem) -> Any:
+        return await self._writer.submit(item)
 
     async def due(self, now: int, limit: int) -> list[Row]:
         return await self.fetch("due", now, limit)
@@ -181,14 +181,14 @@ class SqliteDatabase:
         with translate_errors(self.path):
             self._flock(self._lock, fcntl.LOCK_EX)
             try:
-                self._wait_for_others(BUSY_TIMEOUT)
+                self._set_busy_timeout(BUSY_TIMEOUT)
                 return self._transact(batch)
             finally:
                 self._flock(self._lock, fcntl.LOCK_UN)
 
-    def _commit_now(self, batch: list[BatchItem]) -> BatchResult | None:
+    def _try_commit(self, batch: list[BatchItem]) -> BatchResult | None:
         """In an event loop: only while the disk is quick, and if no other program writes."""
-        if self._spent > MAX_INLINE_COMMIT:
+        if self._seconds_per_item > MAX_INLINE_COMMIT:
             return None
         with translate_errors(self.path):
             try:
@@ -196,7 +196,7 @@ class SqliteDatabase:
             except BlockingIOError:
                 return None
             try:
-                self._wait_for_others(0)
+                self._set_busy_timeout(0)
                 return self._transact(batch)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:  # somebody who does not know of the file lock
@@ -205,48 +205,48 @@ class SqliteDatabase:
             finally:
                 self._flock(self._lock, fcntl.LOCK_UN)
 
-    def _wait_for_others(self, milliseconds: int) -> None:
-        if milliseconds != self._patience:
+    def _set_busy_timeout(self, milliseconds: int) -> None:
+        if milliseconds != self._busy_timeout:
             self._connection.execute(f"pragma busy_timeout = {milliseconds}")
-            self._patience = milliseconds
+            self._busy_timeout = milliseconds
 
     def _transact(self, batch: list[BatchItem]) -> BatchResult:
-        self.check()
+        self.check_same_database()
         connection = self._connection
         begun = perf_counter()
-        reads = self._counts.take()
+        counts = self._read_counter.drain()
         try:
             connection.execute("begin immediate")
-            memory = self._unchanged(connection)
-            statements = _CachedStatements(connection, self._queries, memory)
-            transaction = Transaction(statements, self.clock(), self.interned, memory)
-            results = [run_item(work, transaction) for work in batch]
-            write_counts(reads, transaction)
+            cache = self._valid_cache(connection)
+            statements = _CachedStatements(connection, self._queries, cache)
+            transaction = Transaction(statements, self.clock(), self.interned, cache)
+            results = [run_item(item, transaction) for item in batch]
+            write_counts(counts, transaction)
             transaction.flush()
             connection.execute("commit")
-            self._spent = (perf_counter() - begun) / len(batch)
+            self._seconds_per_item = (perf_counter() - begun) / len(batch)
         except BaseException as error:
-            self._counts.give_back(reads)
+            self._read_counter.restore(counts)
             self._roll_back()
             if isinstance(error, LostRace):
                 raise Stale("The approval changed meanwhile. Look again; nothing was written.") from None
             raise
-        return results, transaction.committed()
+        return results, transaction.after_commit()
 
-    def _unchanged(self, connection: Any) -> BatchCache:
+    def _valid_cache(self, connection: Any) -> BatchCache:
         """What this process saw last still stands while no other connection has committed."""
         version = connection.execute("pragma data_version").fetchall()[0][0]
-        if version != self._version or len(self._memory.approvals) > MAX_CACHED_APPROVALS:
-            self._memory.forget()
+        if version != self._version or len(self._cache.approvals) > MAX_CACHED_APPROVALS:
+            self._cache.clear()
         self._version = version
-        return self._memory
+        return self._cache
 
     def _roll_back(self) -> None:
-        self._memory.forget()
+        self._cache.clear()
         with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
             self._connection.execute("rollback")
 
-    def check(self) -> None:
+    def check_same_database(self) -> None:
         """SQLite goes on writing into a file that was deleted or replaced; nobody would ever find those rows."""
         try:
             same = os.stat(self.path).st_ino == self._inode
@@ -259,14 +259,14 @@ class SqliteDatabase:
 
     # Noticing what other processes commit
 
-    def _help(self) -> None:
+    def _run_helper(self) -> None:
         """Looks at `data_version` while somebody waits, and sees to it that counts of reads are not late."""
-        look = self._lookout
+        look = self._change_poller
         since_flush = 0.0
         while not self._stopping.is_set():
-            waiting = self.watchers.anyone.wait(FLUSH_INTERVAL)
+            waiting = self.watch_registry.has_waiters.wait(FLUSH_INTERVAL)
             if waiting:
-                look.look()
+                look.poll()
                 self._stopping.wait(POLL_INTERVAL)
             since_flush += POLL_INTERVAL if waiting else FLUSH_INTERVAL
             if since_flush >= FLUSH_INTERVAL:
@@ -275,7 +275,7 @@ class SqliteDatabase:
         look.close()
 
     def _flush_reads(self) -> None:
-        if self._counts:
+        if self._read_counter:
             with suppress(Error):  # the counts were given back and go with the next batch
                 self._writer.submit_sync(EMPTY_ITEM)
 
@@ -283,17 +283,17 @@ class SqliteDatabase:
 class ChangePoller:
     """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
 
-    def __init__(self, path: Path, queries: dict[str, str], watchers: WatchRegistry) -> None:
+    def __init__(self, path: Path, queries: dict[str, str], registry: WatchRegistry) -> None:
         self._connection = connect(path)
         self._queries = queries
-        self._news = ChangeReader(self._fetch, watchers)
+        self._change_reader = ChangeReader(self._fetch, registry)
         self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
 
-    def look(self) -> None:
+    def poll(self) -> None:
         try:
             version = self._connection.execute("pragma data_version").fetchall()[0][0]
             if version != self._version:
-                more = self._news.look()
+                more = self._change_reader.poll()
                 self._version = -1 if more else version
         except sqlite3.Error:
             self._version = -1  # a look that failed is repeated; waiters also look by themselves
@@ -311,9 +311,9 @@ class ReaderPool:
     Whoever closes them waits for a read that is under way: SQLite itself crashes when its connection is closed there.
     """
 
-    def __init__(self, path: Path, made: Callable[[sqlite3.Connection], Any]) -> None:
+    def __init__(self, path: Path, wrap: Callable[[sqlite3.Connection], Any]) -> None:
         self._path = path
-        self._made = made
+        self._wrap = wrap
         self._local = threading.local()
         self._all: list[tuple[Any, threading.Lock]] = []
 
@@ -331,7 +331,7 @@ class ReaderPool:
         self._local = threading.local()
 
     def _reader(self) -> tuple[Any, threading.Lock]:
-        connection = self._made(connect(self._path))
+        connection = self._wrap(connect(self._path))
         connection.execute("pragma query_only = on")
         self._local.reader = reader = (connection, threading.Lock())
         self._all.append(reader)
@@ -341,10 +341,10 @@ class ReaderPool:
 class _CachedStatements:
     """`memory` is what still stands: a payload that it holds need not be read again."""
 
-    def __init__(self, connection: Any, queries: dict[str, str], memory: BatchCache) -> None:
+    def __init__(self, connection: Any, queries: dict[str, str], cache: BatchCache) -> None:
         self._connection = connection
         self._queries = queries
-        self._payloads = memory.payloads
+        self._payloads = cache.payloads
 
     def fetch(self, name: str, *values: object) -> list[Row]:
         if name == "payload" and values in self._payloads:
@@ -443,7 +443,7 @@ class BackupFile:
     heads: tuple[Head, ...]
 
 
-def make_backup(source: Path, target: Path, told: BackupProgress) -> BackupFile:
+def make_backup(source: Path, target: Path, report_progress: BackupProgress) -> BackupFile:
     """The target appears whole, checked and on disk, or not at all."""
     target = target.absolute()
     if target.exists():
@@ -454,7 +454,7 @@ def make_backup(source: Path, target: Path, told: BackupProgress) -> BackupFile:
     os.close(handle)
     part = Path(name)
     try:
-        heads = _copy_pages(source, part, told)
+        heads = _copy_pages(source, part, report_progress)
         _sync(part)
         part.rename(target)
         _sync(target.parent)
@@ -464,21 +464,23 @@ def make_backup(source: Path, target: Path, told: BackupProgress) -> BackupFile:
     return BackupFile(target, target.stat().st_size, heads)
 
 
-def _copy_pages(source: Path, part: Path, told: BackupProgress) -> tuple[Head, ...]:
+def _copy_pages(source: Path, part: Path, report_progress: BackupProgress) -> tuple[Head, ...]:
     with translate_errors(source), closing(connect(source)) as origin:
         origin.execute("begin")  # one moment of the database; else every write of others would start the copying over
         if origin.execute("pragma application_id").fetchall()[0][0] != APPLICATION_ID:
             raise Misconfigured(f"{source} is not a database of Interlock. Name the right one with --database.")
         origin.execute("select count(*) from heads").fetchall()
-        with translate_errors(part), closing(sqlite3.connect(part, isolation_level=None)) as made:
-            origin.backup(made, pages=PAGES_PER_STEP, progress=lambda _, left, total: told(total - left, total))
-            made.execute("pragma journal_mode = delete")  # one file; the store turns its log on when it opens it
-            found = made.execute("pragma quick_check").fetchall()
+        with translate_errors(part), closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            origin.backup(
+                copy, pages=PAGES_PER_STEP, progress=lambda _, left, total: report_progress(total - left, total)
+            )
+            copy.execute("pragma journal_mode = delete")  # one file; the store turns its log on when it opens it
+            found = copy.execute("pragma quick_check").fetchall()
             if found != [("ok",)]:
                 raise StoreUnavailable(
                     f"{source} is damaged: {found[0][0]}. No backup was made; keep the last good one."
                 )
-            rows = made.execute("select workspace, seq, link, at from heads order by workspace").fetchall()
+            rows = copy.execute("select workspace, seq, link, at from heads order by workspace").fetchall()
     return tuple(Head(*row) for row in rows)
 
 

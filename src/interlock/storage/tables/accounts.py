@@ -69,25 +69,25 @@ class SqlAccounts:
 
     async def add_workspace(self, workspace: str) -> None:
         """Changes nothing if it is there."""
-        work = approvals.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
-        await self._database.write(work)
+        item = approvals.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
+        await self._database.write(item)
 
     async def change(self, workspace: str, step: Callable[[AccountTransaction], T], trace: Trace | None = None) -> T:
         """One transaction; a step that raises has changed nothing."""
 
         def run(tx: Transaction) -> T:
-            tx.alone(f"people of {workspace}")
-            book = SqlAccountTransaction(tx, workspace, trace or {})
-            result = step(book)
-            book.write()
+            tx.require_own_batch(f"people of {workspace}")
+            account_tx = SqlAccountTransaction(tx, workspace, trace or {})
+            result = step(account_tx)
+            account_tx.write()
             return result
 
-        return cast(T, await self._database.write(BatchItem(run, workspace, brief=False)))
+        return cast(T, await self._database.write(BatchItem(run, workspace, is_short=False)))
 
     async def touch_key(self, workspace: str, key_id: str, at: int) -> None:
         await self._database.write(BatchItem(lambda tx: tx.write("touch_key", at, key_id), workspace))
 
-    async def tidy(self, now: int, answered_before: int, limit: int) -> int:
+    async def delete_expired(self, now: int, answered_before: int, limit: int) -> int:
         """Deletes at most `limit` of each: sessions and links that have ended; answers, changes, deliveries too old."""
         ended = {
             "end_session": await self._database.fetch("ended_sessions", now, limit),
@@ -103,7 +103,7 @@ class SqlAccounts:
                     tx.write(name, *row)
             return sum(map(len, ended.values()))
 
-        return cast(int, await self._database.write(BatchItem(run, "", brief=False))) if any(ended.values()) else 0
+        return cast(int, await self._database.write(BatchItem(run, "", is_short=False))) if any(ended.values()) else 0
 
 
 class SqlAccountTransaction:
@@ -121,15 +121,15 @@ class SqlAccountTransaction:
         self._approvals: list[tuple[Approval, Change[Approval]]] = []
 
     def write(self) -> None:
-        self._tx.tell(self._workspace, self._events)  # first: content that cannot be kept is refused here
+        self._tx.append_events(self._workspace, self._events)  # first: content that cannot be kept is refused here
         for user in self._users:
             self._tx.save_user(self._workspace, user)
         for name, *values in self._writes:
             self._tx.write(str(name), *values)
         for grant in self._grants:
-            self._tx.save_grant(self._workspace, grant._replace(events=self._traced(grant.events)))
+            self._tx.save_grant(self._workspace, grant._replace(events=self._with_trace(grant.events)))
         for old, change in self._approvals:
-            self._tx.update(old, change._replace(events=self._traced(change.events)))
+            self._tx.update(old, change._replace(events=self._with_trace(change.events)))
 
     def user(self, name: str) -> User | None:
         found = self._tx.fetch("user", self._workspace, name)
@@ -142,7 +142,7 @@ class SqlAccountTransaction:
         found = self._tx.fetch("password", self._workspace, name)
         return str(found[0][0]) if found else ""
 
-    def name_of_subject(self, subject: str) -> str:
+    def find_name_by_subject(self, subject: str) -> str:
         found = self._tx.fetch("name_of_subject", subject, self._workspace) if subject else []
         return str(found[0][0]) if found else ""
 
@@ -155,7 +155,7 @@ class SqlAccountTransaction:
         found = self._tx.fetch("key", key_id)
         return rows.read_key(found[0][:KEY_COLUMN_COUNT]) if found and found[0][1] == self._workspace else None
 
-    def keys_of(self, person: str) -> Sequence[ApiKey]:
+    def person_keys(self, person: str) -> Sequence[ApiKey]:
         return [rows.read_key(row) for row in self._tx.fetch("keys_of", self._workspace, person)]
 
     def keys_made_by(self, person: str) -> Sequence[ApiKey]:
@@ -165,24 +165,24 @@ class SqlAccountTransaction:
         found = self._tx.fetch("session", digest)
         return UserSession(*found[0][:SESSION_COLUMN_COUNT]) if found and found[0][0] == self._workspace else None
 
-    def sessions_of(self, person: str) -> Sequence[str]:
+    def person_sessions(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("sessions_of", self._workspace, person)]
 
     def link(self, digest: str) -> OneTimeLink | None:
         link = _read_link(self._tx.fetch("link_by_digest", digest))
         return link if link is not None and link.workspace == self._workspace else None
 
-    def links_of(self, person: str) -> Sequence[str]:
+    def person_links(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("links_of", self._workspace, person)]
 
     def links_made_by(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("links_made_by", self._workspace, person)]
 
-    def grants_of(self, person: str) -> Sequence[Grant]:
-        return self._tx.grants_by(self._workspace, person, self.now)
+    def person_grants(self, person: str) -> Sequence[Grant]:
+        return self._tx.person_grants(self._workspace, person, self.now)
 
-    def answered(self) -> Sequence[Approval]:
-        return self._tx.answered(self._workspace)
+    def pending_with_activity(self) -> Sequence[Approval]:
+        return self._tx.pending_with_activity(self._workspace)
 
     def save_grant(self, change: Change[Grant]) -> None:
         self._grants.append(change)
@@ -190,11 +190,11 @@ class SqlAccountTransaction:
     def save_approval(self, old: Approval, change: Change[Approval]) -> None:
         self._approvals.append((old, change))
 
-    def identities_of(self, person: str) -> Sequence[tuple[str, str]]:
+    def person_identities(self, person: str) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._tx.fetch("identities_of", self._workspace, person)]
 
-    def drop_identity(self, channel: str, outside: str) -> None:
-        self._writes.append(("drop_identity", self._workspace, channel, outside))
+    def delete_identity(self, channel: str, external_id: str) -> None:
+        self._writes.append(("drop_identity", self._workspace, channel, external_id))
 
     def save_user(self, user: User) -> None:
         self._users.append(user)
@@ -225,13 +225,13 @@ class SqlAccountTransaction:
         given = (link.person, link.role, rows.teams_json(link.teams), link.created_by, link.expires_at)
         self._writes.append(("insert_link", digest, self._workspace, *given))
 
-    def spend_link(self, digest: str) -> None:
+    def use_link(self, digest: str) -> None:
         self._writes.append(("spend_link", digest))
 
-    def tell(self, event: Event) -> None:
-        self._events.extend(self._traced([event]))
+    def append_event(self, event: Event) -> None:
+        self._events.extend(self._with_trace([event]))
 
-    def _traced(self, events: Iterable[Event]) -> tuple[Event, ...]:
+    def _with_trace(self, events: Iterable[Event]) -> tuple[Event, ...]:
         """How their author came stands in the content of each."""
         trace = self._trace
         return tuple(each._replace(content={**(each.content or {}), **trace}) if trace else each for each in events)

@@ -56,22 +56,22 @@ class NewPolicy(NamedTuple):
     trace: Trace | None = None
 
 
-def begin(begin: ProposalTransaction, now: int) -> BatchItem:
+def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
     """`now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
-    proposal, call = begin.proposal, begin.proposal.call
-    given = proposal.id if proposal.given else ""
+    proposal, call = transaction.proposal, transaction.proposal.call
+    given = proposal.id if proposal.has_caller_id else ""
     grants = ("usable_grants_of_tool", call.workspace, call.tool, _previous_minute(now))
 
     def run(tx: Transaction) -> Stored:
-        known = tx.by_call(call.workspace, call.run_id, call.call_id)
+        known = tx.find_by_call(call.workspace, call.run_id, call.call_id)
         if known is not None:
             check_same_call(known.approval, call, given)
             return known
         if given and tx.has_approval(call.workspace, given):
             raise id_taken_error()
-        if begin.fence is not None:
-            check_lease(tx, call.workspace, call.run_id, begin.fence)
-        change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
+        if transaction.fence is not None:
+            check_lease(tx, call.workspace, call.run_id, transaction.fence)
+        change = transaction.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
         tx.freezes(call.workspace)
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
@@ -79,14 +79,14 @@ def begin(begin: ProposalTransaction, now: int) -> BatchItem:
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
     by_id = (("approval", call.workspace, given),) if given else ()
     freezes = ("freezes", call.workspace)  # known from then on, so that a start need not ask
-    thread = (("thread", call.workspace, call.run_id),) if begin.fence is not None else ()
+    thread = (("thread", call.workspace, call.run_id),) if transaction.fence is not None else ()
     return BatchItem(run, call.workspace, (by_call, grants, freezes, *by_id, *thread))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
     def run(tx: Transaction) -> None:
-        tx.keep_spec(spec)
-        tx.tell(workspace, events)
+        tx.store_spec(spec)
+        tx.append_events(workspace, events)
 
     return BatchItem(run, workspace)
 
@@ -127,11 +127,11 @@ def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approv
     for delegation in state.delegations:
         names |= {delegation.by, *delegation.to.users}
     for name in sorted(names):
-        standing = _updated_member(name, tx.user(workspace, name))
-        fewer = None if standing is None else withdraw_participation(change.state, standing, SYSTEM_ACTOR)
-        if fewer is not None:
-            state = replace(fewer.state, version=change.state.version)  # one write, one version
-            change = change._replace(state=state, events=change.events + fewer.events)
+        member = _updated_member(name, tx.user(workspace, name))
+        withdrawn = None if member is None else withdraw_participation(change.state, member, SYSTEM_ACTOR)
+        if withdrawn is not None:
+            state = replace(withdrawn.state, version=change.state.version)  # one write, one version
+            change = change._replace(state=state, events=change.events + withdrawn.events)
     return change
 
 
@@ -141,15 +141,17 @@ def current_reviewer(tx: Transaction, workspace: str, reviewer: Reviewer) -> Rev
     Those who proved who they are have the role and the teams of now at most; a program with the database says itself.
     """
     user = tx.user(workspace, reviewer.name)
-    covers = reviewer.covers and tuple(each for each in reviewer.covers if not _is_gone(tx.user(workspace, each.by)))
+    covers = reviewer.delegations_to_me and tuple(
+        each for each in reviewer.delegations_to_me if not _is_gone(tx.user(workspace, each.by))
+    )
     if user is None:
-        return reviewer if covers == reviewer.covers else replace(reviewer, covers=covers)
+        return reviewer if covers == reviewer.delegations_to_me else replace(reviewer, delegations_to_me=covers)
     if user.removed_at is not None:
-        return replace(reviewer, role=lesser_role(reviewer.role, "viewer"), teams=frozenset(), covers=())
+        return replace(reviewer, role=lesser_role(reviewer.role, "viewer"), teams=frozenset(), delegations_to_me=())
     if not reviewer.credential:
-        return reviewer if covers == reviewer.covers else replace(reviewer, covers=covers)
+        return reviewer if covers == reviewer.delegations_to_me else replace(reviewer, delegations_to_me=covers)
     role, teams = lesser_role(reviewer.role, user.role), reviewer.teams & user.teams
-    return replace(reviewer, role=role, teams=teams, covers=covers)
+    return replace(reviewer, role=role, teams=teams, delegations_to_me=covers)
 
 
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> BatchItem:
@@ -167,17 +169,19 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Bat
 
 def _defer_deadlines(approval: Approval, freezes: Sequence[Freeze], moment: Moment) -> Change[Approval] | None:
     """None if no freeze holds up its deadlines."""
-    seen = freeze.defer_deadlines(approval, freezes, moment)
-    return seen if seen.events else None
+    deferred = freeze.defer_deadlines(approval, freezes, moment)
+    return deferred if deferred.events else None
 
 
-def _write_change(tx: Transaction, approval: Approval, seen: Change[Approval] | None, change: Change[Approval]) -> None:
+def _write_change(
+    tx: Transaction, approval: Approval, deferred: Change[Approval] | None, change: Change[Approval]
+) -> None:
     """A deadline that moved is written with what else changed; what only looks due is looked at again later."""
-    if seen is None:
+    if deferred is None:
         tx.update(approval, change)
-    elif change.state is not seen.state:
-        tx.update(approval, seen)
-        tx.update(seen.state, change)
+    elif change.state is not deferred.state:
+        tx.update(approval, deferred)
+        tx.update(deferred.state, change)
     else:
         tx.update(approval, change._replace(state=approval))
         workspace, now = approval.subject.workspace, tx.moment(approval.subject.workspace).now
@@ -213,47 +217,63 @@ def step_grant(workspace: str, grant_id: str, step: GrantStep) -> BatchItem:
     return BatchItem(run, workspace, (("grant", workspace, grant_id),))
 
 
-def put_policy(workspace: str, put: NewPolicy, seen: int | None = None, *, again: bool = True) -> BatchItem:
+def put_policy(
+    workspace: str, new_policy: NewPolicy, expected_version: int | None = None, *, reapply: bool = True
+) -> BatchItem:
     """Without `again`, a text that was in force before changes nothing."""
 
     def run(tx: Transaction) -> PolicyVersion:
-        tx.alone(f"policy of {workspace}")
+        tx.require_own_batch(f"policy of {workspace}")
         found = tx.fetch("policy", workspace)
         last = rows.read_policy(found[0]) if found else None
-        _check_version(last.version if last else 0, seen)
-        if last is not None and (last.sha256 == put.sha256 or not (again or _is_new_policy(tx, workspace, put))):
+        _check_version(last.version if last else 0, expected_version)
+        if last is not None and (
+            last.sha256 == new_policy.sha256 or not (reapply or _is_new_policy(tx, workspace, new_policy))
+        ):
             return last
         number = last.version + 1 if last else 1
         now = tx.moment(workspace).now
         version = PolicyVersion(
-            number, sha256=put.sha256, body=put.body, author=put.author, at=now, reason=put.reason, source=put.source
+            number,
+            sha256=new_policy.sha256,
+            body=new_policy.body,
+            author=new_policy.author,
+            at=now,
+            reason=new_policy.reason,
+            source=new_policy.source,
         )
         tx.write("insert_policy", workspace, *astuple(version))
-        content = {**({"reason": put.reason} if put.reason else {}), **(put.trace or {})} or None
-        data = {"version": number, "policy": put.sha256, **({"source": put.source} if put.source == "file" else {})}
-        tx.tell(workspace, [Event("policy_changed", put.author, data, "", content)])
+        content = {**({"reason": new_policy.reason} if new_policy.reason else {}), **(new_policy.trace or {})} or None
+        data = {
+            "version": number,
+            "policy": new_policy.sha256,
+            **({"source": new_policy.source} if new_policy.source == "file" else {}),
+        }
+        tx.append_events(workspace, [Event("policy_changed", new_policy.author, data, "", content)])
         return version
 
     return BatchItem(run, workspace)
 
 
-def _is_new_policy(tx: Transaction, workspace: str, put: NewPolicy) -> bool:
-    return not tx.fetch("known_policy", workspace, put.sha256)
+def _is_new_policy(tx: Transaction, workspace: str, new_policy: NewPolicy) -> bool:
+    return not tx.fetch("known_policy", workspace, new_policy.sha256)
 
 
-def put_agent(workspace: str, name: str, body: str, author: str, reason: str, seen: int | None = None) -> BatchItem:
+def put_agent(
+    workspace: str, name: str, body: str, author: str, reason: str, expected_version: int | None = None
+) -> BatchItem:
     def run(tx: Transaction) -> AgentVersion:
-        tx.alone(f"agents of {workspace}")
+        tx.require_own_batch(f"agents of {workspace}")
         found = tx.fetch("agent", workspace, name)
         last = AgentVersion(*found[0]) if found else None
-        _check_version(last.version if last else 0, seen)
+        _check_version(last.version if last else 0, expected_version)
         if last is not None and last.body == body:
             return last
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
         tx.write("write_agent", workspace, *astuple(new))
         content = {"body": json.loads(body), **({"reason": reason} if reason else {})}
         data = {"agent": name, "version": new.version, "body": digest(body.encode())}
-        tx.tell(workspace, [Event("agent_changed", author, data, "", content)])
+        tx.append_events(workspace, [Event("agent_changed", author, data, "", content)])
         return new
 
     return BatchItem(run, workspace)
@@ -263,7 +283,7 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
     """All of them, or none. One that is pinned just so stays as it is."""
 
     def run(tx: Transaction) -> list[Pin]:
-        tx.alone(f"pins of {workspace}")
+        tx.require_own_batch(f"pins of {workspace}")
         now, pins = tx.moment(workspace).now, Pins(tuple(map(rows.read_pin, tx.fetch("pins", workspace))))
         check_pin_limit(pins, len({spec.name for spec in specs} - pins.by_name.keys()))
         wanted = pins
@@ -277,10 +297,10 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
                 made.append(known)
                 continue
             pin = Pin(spec.name, spec.definition, agent, author, now)
-            tx.keep_spec(spec)
+            tx.store_spec(spec)
             tx.write("write_pin", workspace, *astuple(pin))
             data = {"tool": visible(spec.name), "effect": spec.effect, "spec": spec.sha256, "agent": visible(agent)}
-            tx.tell(workspace, [Event("tool_pinned", author, data)])
+            tx.append_events(workspace, [Event("tool_pinned", author, data)])
             made.append(pin)
         return made
 
@@ -289,13 +309,13 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
 
 def unpin_tool(workspace: str, tool: str, author: str) -> BatchItem:
     def run(tx: Transaction) -> Pin:
-        tx.alone(f"pins of {workspace}")
+        tx.require_own_batch(f"pins of {workspace}")
         pin = next((pin for pin in map(rows.read_pin, tx.fetch("pins", workspace)) if pin.tool == tool), None)
         if pin is None:
             raise NotFound("No tool of this name is pinned.", tool=tool)
         tx.write("drop_pin", workspace, tool)
         data = {"tool": visible(tool), "spec": pin.spec.sha256}
-        tx.tell(workspace, [Event("tool_unpinned", author, data)])
+        tx.append_events(workspace, [Event("tool_unpinned", author, data)])
         return pin
 
     return BatchItem(run, workspace)
@@ -303,9 +323,9 @@ def unpin_tool(workspace: str, tool: str, author: str) -> BatchItem:
 
 def put_user(workspace: str, user: User, author: str) -> BatchItem:
     def run(tx: Transaction) -> User:
-        tx.alone(f"people of {workspace}")
+        tx.require_own_batch(f"people of {workspace}")
         tx.save_user(workspace, user)
-        tx.tell(workspace, [user_changed_event(user, author)])
+        tx.append_events(workspace, [user_changed_event(user, author)])
         return user
 
     return BatchItem(run, workspace)
@@ -326,8 +346,8 @@ def _is_gone(user: User | None) -> bool:
     return user is not None and user.removed_at is not None
 
 
-def _check_version(version: int, seen: int | None) -> None:
-    if seen is not None and seen != version:
+def _check_version(version: int, expected: int | None) -> None:
+    if expected is not None and expected != version:
         raise Stale("It was changed meanwhile. Look again, then change what is there now.", version=version)
 
 

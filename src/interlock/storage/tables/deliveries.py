@@ -65,7 +65,7 @@ class DeliveryPage(NamedTuple):
 class DeliveryPlannerPort(Protocol):
     """Works out the deliveries of an approval: those that are new, without an id, or changed."""
 
-    def wakes(self, run_id: str) -> bool:
+    def wakes_workflow(self, run_id: str) -> bool:
         """Whether a workflow waits for calls of this run: it hears of them also if nobody else ever did."""
 
     def prepare(self, approval: Approval) -> object:
@@ -78,7 +78,7 @@ class DeliveryPlannerPort(Protocol):
 
 class ChannelIdentity(NamedTuple):
     channel: str
-    outside: str
+    external_id: str
     person: str
     at: int
 
@@ -88,8 +88,8 @@ class DisabledChannel(NamedTuple):
 
     workspace: str
     channel: str
-    off_at: int
-    why: str
+    disabled_at: int
+    reason: str
 
 
 class SqlDeliveries:
@@ -97,51 +97,51 @@ class SqlDeliveries:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._turns: dict[str, Lock] = defaultdict(Lock)
-        self._finishing: dict[str, list[PendingFinish]] = defaultdict(list)
-        self._passed: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
+        self._locks: dict[str, Lock] = defaultdict(Lock)
+        self._pending_finishes: dict[str, list[PendingFinish]] = defaultdict(list)
+        self._routed_up_to: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
 
     # From the ledger
 
-    async def behind(self, workspaces: Collection[str]) -> Sequence[RoutingBacklog]:
+    async def find_backlog(self, workspaces: Collection[str]) -> Sequence[RoutingBacklog]:
         """Of these workspaces; the ledgers of others are left alone, since they have no channels."""
         names = f",{','.join(workspaces)},"
         found = [RoutingBacklog(*row) for row in await self._database.fetch("unrouted", names, MAX_WORKSPACES)]
         there = [each for each in found if each.workspace in workspaces]
-        return [each for each in there if each.head > self._passed.get(each.workspace, -1)]
+        return [each for each in there if each.head > self._routed_up_to.get(each.workspace, -1)]
 
-    async def begin(self, behind: RoutingBacklog) -> None:
+    async def start_routing(self, backlog: RoutingBacklog) -> None:
         """The first time: of what happened before there was a channel, only what still waits is told."""
-        first = await self._database.fetch("first_pending", behind.workspace, behind.workspace)
-        start = first[0][0] - 1 if first else behind.head
+        first = await self._database.fetch("first_pending", backlog.workspace, backlog.workspace)
+        start = first[0][0] - 1 if first else backlog.head
 
         def run(tx: Transaction) -> None:
-            require_own_batch(tx, behind.workspace)
-            if not tx.fetch("mark", behind.workspace, MARK):
-                tx.write("write_mark", behind.workspace, MARK, start)
+            require_own_batch(tx, backlog.workspace)
+            if not tx.fetch("mark", backlog.workspace, MARK):
+                tx.write("write_mark", backlog.workspace, MARK, start)
 
-        await self._write(behind.workspace, run, ("mark", behind.workspace, MARK))
+        await self._write(backlog.workspace, run, ("mark", backlog.workspace, MARK))
 
-    async def route(self, behind: RoutingBacklog, plan: DeliveryPlannerPort) -> RoutingBacklog | None:
+    async def route(self, backlog: RoutingBacklog, plan: DeliveryPlannerPort) -> RoutingBacklog | None:
         """Works out a lot; gives what is left, or None. Somebody else's lot that came first is as good as this one.
 
         What was decided before anybody was told of it does not matter, and costs no transaction.
         """
-        workspace, mark, head = behind
+        workspace, mark, head = backlog
         order: dict[str, None] = {}
-        end = since = max(mark, self._passed.get(workspace, -1))
+        end = since = max(mark, self._routed_up_to.get(workspace, -1))
         found = await self._database.fetch("told_since", workspace, since, since + EVENTS_PER_BATCH)
         for seq, approval_id, kind, status, known, run_id in found:
             if len(order) == BATCH_SIZE and approval_id not in order:
                 break
-            matters = known or status in NOTIFIED_STATUSES or (run_id and plan.wakes(run_id))
+            matters = known or status in NOTIFIED_STATUSES or (run_id and plan.wakes_workflow(run_id))
             order.update({approval_id: None} if kind not in DELIVERY_KINDS and matters else {})
             end = seq
         if not order and end - mark < MAX_UNMARKED_ENTRIES:
-            self._passed[workspace] = end
-            return behind if since < end < head else None
+            self._routed_up_to[workspace] = end
+            return backlog if since < end < head else None
 
-        prepared = await self._prepared(workspace, order, plan)
+        prepared = await self._prepare_routes(workspace, order, plan)
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
@@ -154,11 +154,11 @@ class SqlDeliveries:
             return True
 
         reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _ROUTE_READS))
-        async with self._turns[workspace]:
-            went_on = await self._database.write(BatchItem(run, workspace, reads, brief=False))
-        return behind._replace(mark=end) if went_on and end < head else None
+        async with self._locks[workspace]:
+            went_on = await self._database.write(BatchItem(run, workspace, reads, is_short=False))
+        return backlog._replace(mark=end) if went_on and end < head else None
 
-    async def _prepared(
+    async def _prepare_routes(
         self, workspace: str, ids: Iterable[str], plan: DeliveryPlannerPort
     ) -> dict[str, PreparedRoute]:
         """There may be thousands of people: nobody who decides is to wait while they are gone through."""
@@ -173,39 +173,43 @@ class SqlDeliveries:
 
     # To the channels
 
-    async def claim(self, workspace: str, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
+    async def lease(
+        self, workspace: str, channel: str, runner: str, limit: int, rate_per_minute: int
+    ) -> Sequence[Delivery]:
         """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place."""
-        work = claim(workspace, channel, runner, ClaimLimits(limit, most))
+        item = claim(workspace, channel, runner, ClaimLimits(limit, rate_per_minute))
         while True:
-            async with self._turns[workspace]:
-                taken = cast(ClaimedDeliveries, await self._database.write(work))
-            if taken.deliveries or not taken.more:
+            async with self._locks[workspace]:
+                taken = cast(ClaimedDeliveries, await self._database.write(item))
+            if taken.deliveries or not taken.has_more:
                 return taken.deliveries
 
     async def next_due(self, workspace: str, channel: str) -> int | None:
         found: int | None = (await self._database.fetch("next_delivery", channel, workspace))[0][0]
         return found
 
-    async def park_stranded(self, channels: Collection[tuple[str, str]], before: int, why: UndeliverableReason) -> int:
+    async def dead_letter_stranded(
+        self, channels: Collection[tuple[str, str]], before: int, why: UndeliverableReason
+    ) -> int:
         """Gives up what was due before that for a channel that its workspace does not have; gives how many."""
         count = 0
         for (channel,) in await self._database.fetch("due_channels"):
             for workspace, due_at in await self._database.fetch("due_workspaces", channel, MAX_WORKSPACES):
                 if due_at <= before and (workspace, channel) not in channels:
-                    work = dead_letter_undeliverable(workspace, channel, before, why(workspace, channel))
-                    async with self._turns[workspace]:
-                        count += cast(int, await self._database.write(work))
+                    item = dead_letter_undeliverable(workspace, channel, before, why(workspace, channel))
+                    async with self._locks[workspace]:
+                        count += cast(int, await self._database.write(item))
         return count
 
-    async def finish(self, done: Delivery, step: DeliveryStep) -> Delivery | None:
+    async def finish(self, delivery: Delivery, step: DeliveryStep) -> Delivery | None:
         """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
-        waiting: PendingFinish = (done, step, get_running_loop().create_future())
-        self._finishing[done.workspace].append(waiting)
-        async with self._turns[done.workspace]:
-            await sleep(COALESCE_DELAY if done.workspace in self._finishing else 0)
-            batch = self._finishing.pop(done.workspace, [])
+        waiting: PendingFinish = (delivery, step, get_running_loop().create_future())
+        self._pending_finishes[delivery.workspace].append(waiting)
+        async with self._locks[delivery.workspace]:
+            await sleep(COALESCE_DELAY if delivery.workspace in self._pending_finishes else 0)
+            batch = self._pending_finishes.pop(delivery.workspace, [])
             if batch:
-                await self._finish(done.workspace, batch)
+                await self._finish(delivery.workspace, batch)
         return await waiting[2]
 
     async def _finish(self, workspace: str, batch: Sequence[PendingFinish]) -> None:
@@ -214,12 +218,12 @@ class SqlDeliveries:
         def run(tx: Transaction) -> list[Delivery | None]:
             require_own_batch(tx, workspace)
             seen: dict[str, Delivery] = {}
-            return [_finish_delivery(tx, done, step, seen) for done, step, _ in batch]
+            return [_finish_delivery(tx, claimed, step, seen) for claimed, step, _ in batch]
 
         results: list[Delivery | None] = []
         error: Exception = StoreUnavailable("It was not recorded, because the program stops.")
         try:
-            reads = tuple(("delivery", workspace, done.id) for done, _, _ in batch)
+            reads = tuple(("delivery", workspace, claimed.id) for claimed, _, _ in batch)
             results = await self._database.write(BatchItem(run, workspace, reads))
         except Exception as raised:  # noqa: BLE001  each of those who wait hears of it
             error = raised
@@ -232,7 +236,7 @@ class SqlDeliveries:
                 else:
                     future.set_exception(error)
 
-    async def release(self, is_dead: IsRunnerDead) -> int:
+    async def release_dead_runners(self, is_dead: IsRunnerDead) -> int:
         """What is in the hands of runners that died is due again, at once."""
         released = 0
         for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", MAX_SENDING):
@@ -246,10 +250,10 @@ class SqlDeliveries:
     async def get(self, workspace: str, delivery_id: str) -> Delivery:
         return require_delivery(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
 
-    async def of_approval(self, workspace: str, approval_id: str) -> Sequence[Delivery]:
+    async def for_approval(self, workspace: str, approval_id: str) -> Sequence[Delivery]:
         return [read_delivery(row) for row in await self._database.fetch("deliveries_of", workspace, approval_id)]
 
-    async def listed(
+    async def list_deliveries(
         self, workspace: str, status: str, before: DeliveryCursor = FROM_NEWEST, limit: int = 100
     ) -> Sequence[Delivery]:
         """The newest first."""
@@ -260,8 +264,8 @@ class SqlDeliveries:
     async def page(self, workspace: str, status: str, channel: str, before: DeliveryCursor, limit: int) -> DeliveryPage:
         """The newest first. Of one channel, what is found among the next 1,000: then there may be few, and yet more."""
         look_at = 1_000 if channel else limit
-        found = await self.listed(workspace, status, before, look_at)
-        items = [each for each in found if not channel or each.way.channel == channel][:limit]
+        found = await self.list_deliveries(workspace, status, before, look_at)
+        items = [each for each in found if not channel or each.target.channel == channel][:limit]
         if len(items) == limit:
             return DeliveryPage(items, _delivery_cursor(items[-1]))
         return DeliveryPage(items, _delivery_cursor(found[-1]) if len(found) == look_at else None)
@@ -271,76 +275,80 @@ class SqlDeliveries:
         await self._write(delivery.workspace, lambda tx: save_delivery(tx, delivery))
         return delivery
 
-    async def again(self, workspace: str, delivery_id: str, by: str) -> Delivery:
+    async def retry(self, workspace: str, delivery_id: str, by: str) -> Delivery:
         def run(tx: Transaction) -> Delivery:
             require_own_batch(tx, workspace)
             stored = require_delivery(tx.fetch("delivery", workspace, delivery_id), delivery_id)
             changed = deliveries.retry(stored, tx.moment(workspace).now)
-            tx.tell(workspace, [delivery_event("delivery_again", changed, stored, by)])
+            tx.append_events(workspace, [delivery_event("delivery_again", changed, stored, by)])
             save_delivery(tx, changed)
             return changed
 
         return cast(Delivery, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
 
-    async def spend(self, workspace: str, delivery_id: str) -> bool:
+    async def use_link(self, workspace: str, delivery_id: str) -> bool:
         """Marks its link as used; False if it was used before."""
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
             stored = require_delivery(tx.fetch("delivery", workspace, delivery_id), delivery_id)
-            if stored.spent_at is None:
-                save_delivery(tx, replace(stored, spent_at=tx.moment(workspace).now))
-            return stored.spent_at is None
+            if stored.used_at is None:
+                save_delivery(tx, replace(stored, used_at=tx.moment(workspace).now))
+            return stored.used_at is None
 
         return cast(bool, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
 
     # Who is who elsewhere
 
-    async def identity(self, workspace: str, channel: str, outside: str) -> str:
-        found = await self._database.fetch("identity", workspace, channel, outside)
+    async def find_person(self, workspace: str, channel: str, external_id: str) -> str:
+        found = await self._database.fetch("identity", workspace, channel, external_id)
         return str(found[0][0]) if found else ""
 
     async def identities(self, workspace: str) -> Sequence[ChannelIdentity]:
         return [ChannelIdentity(*row) for row in await self._database.fetch("identities", workspace)]
 
-    async def bind(self, workspace: str, channel: str, outside: str, person: str, by: str) -> None:
+    async def bind(self, workspace: str, channel: str, external_id: str, person: str, by: str) -> None:
         """From now on, whoever the channel knows by `outside` is this person. Raises Conflict if it is another one."""
 
         def run(tx: Transaction) -> None:
             require_own_batch(tx, workspace)
-            found = tx.fetch("identity", workspace, channel, outside)
+            found = tx.fetch("identity", workspace, channel, external_id)
             if found and found[0][0] != person:
                 raise Conflict("This account belongs to somebody else here. They, or an admin, can remove it first.")
-            tx.write("write_identity", workspace, channel, outside, person, tx.moment(workspace).now)
-            tx.tell(workspace, [Event("identity_bound", by, {"channel": channel, "user": person}, "", {"is": outside})])
+            tx.write("write_identity", workspace, channel, external_id, person, tx.moment(workspace).now)
+            tx.append_events(
+                workspace, [Event("identity_bound", by, {"channel": channel, "user": person}, "", {"is": external_id})]
+            )
 
         await self._write(workspace, run)
 
-    async def unbind(self, workspace: str, channel: str, outside: str, by: str) -> None:
+    async def unbind(self, workspace: str, channel: str, external_id: str, by: str) -> None:
         def run(tx: Transaction) -> None:
             require_own_batch(tx, workspace)
-            found = tx.fetch("identity", workspace, channel, outside)
+            found = tx.fetch("identity", workspace, channel, external_id)
             if found:
                 data = {"channel": channel, "user": found[0][0]}
-                tx.write("drop_identity", workspace, channel, outside)
-                tx.tell(workspace, [Event("identity_unbound", by, data, "", {"was": outside})])
+                tx.write("drop_identity", workspace, channel, external_id)
+                tx.append_events(workspace, [Event("identity_unbound", by, data, "", {"was": external_id})])
 
-        await self._write(workspace, run, ("identity", workspace, channel, outside))
+        await self._write(workspace, run, ("identity", workspace, channel, external_id))
 
     # Channels that are off
 
-    async def switches(self) -> Sequence[DisabledChannel]:
+    async def disabled_channels(self) -> Sequence[DisabledChannel]:
         return [DisabledChannel(*row) for row in await self._database.fetch("switches")]
 
-    async def switch_off(self, workspace: str, channel: str, why: str) -> None:
+    async def disable_channel(self, workspace: str, channel: str, why: str) -> None:
         def run(tx: Transaction) -> None:
             if not tx.fetch("switch", workspace, channel):
                 tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
-                tx.tell(workspace, [Event("channel_off", SYSTEM_ACTOR, {"channel": channel}, "", {"why": why})])
+                tx.append_events(
+                    workspace, [Event("channel_off", SYSTEM_ACTOR, {"channel": channel}, "", {"why": why})]
+                )
 
         await self._write(workspace, run, ("switch", workspace, channel))
 
-    async def switch_on(self, workspace: str, channel: str, by: str) -> bool:
+    async def enable_channel(self, workspace: str, channel: str, by: str) -> bool:
         """False if it was on already."""
 
         def run(tx: Transaction) -> bool:
@@ -348,28 +356,32 @@ class SqlDeliveries:
             was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("switches"))
             if was_off:
                 tx.write("drop_switch", workspace, channel)
-                tx.tell(workspace, [Event("channel_on", by, {"channel": channel})])
+                tx.append_events(workspace, [Event("channel_on", by, {"channel": channel})])
             return was_off
 
         return cast(bool, await self._write(workspace, run))
 
     async def _write(self, workspace: str, run: Callable[[Transaction], object], *reads: NamedRead) -> object:
-        async with self._turns[workspace]:
+        async with self._locks[workspace]:
             return await self._database.write(BatchItem(run, workspace, reads))
 
 
 _ROUTE_READS = ("approval", "deliveries_of")
 
 
-def _finish_delivery(tx: Transaction, done: Delivery, step: DeliveryStep, seen: dict[str, Delivery]) -> Delivery | None:
-    found = seen.get(done.id) or next(map(read_delivery, tx.fetch("delivery", done.workspace, done.id)), None)
-    if found is None or found.fence != done.fence:
+def _finish_delivery(
+    tx: Transaction, delivery: Delivery, step: DeliveryStep, seen: dict[str, Delivery]
+) -> Delivery | None:
+    found = seen.get(delivery.id) or next(
+        map(read_delivery, tx.fetch("delivery", delivery.workspace, delivery.id)), None
+    )
+    if found is None or found.fence != delivery.fence:
         return None
-    changed = seen[done.id] = step(found, tx.moment(done.workspace).now)
+    changed = seen[delivery.id] = step(found, tx.moment(delivery.workspace).now)
     if changed.status == "parked":
-        tx.tell(done.workspace, [delivery_event("delivery_parked", changed, done)])
-    elif (changed.said, changed.nudged) != (found.said, found.nudged):
-        tx.tell(done.workspace, [delivery_event("delivered", changed, done)])
+        tx.append_events(delivery.workspace, [delivery_event("delivery_parked", changed, delivery)])
+    elif (changed.sent_state, changed.reminders_sent) != (found.sent_state, found.reminders_sent):
+        tx.append_events(delivery.workspace, [delivery_event("delivered", changed, delivery)])
     save_delivery(tx, changed)
     return changed
 
@@ -399,14 +411,14 @@ class ClaimLimits(NamedTuple):
     """`limit` messages at once; `most` a minute for one person or place."""
 
     limit: int
-    most: int
+    rate_per_minute: int
 
 
 class ClaimedDeliveries(NamedTuple):
     """`more`: there are more due than were looked at."""
 
     deliveries: Sequence[Delivery]
-    more: bool
+    has_more: bool
 
 
 def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> BatchItem:
@@ -417,14 +429,14 @@ def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> Bat
         now = tx.moment(workspace).now
         due = _due_deliveries(tx, workspace, channel, now)
         more = any(sum(each.priority == priority for each in due) >= DUE_WINDOW for priority in PRIORITIES)
-        go = _apply_rate_limit(tx, due, _recent_counts(tx, workspace, channel, now), bounds.most, now)
+        go = _apply_rate_limit(tx, due, _recent_counts(tx, workspace, channel, now), bounds.rate_per_minute, now)
         able = [each for each in go if not (more and each.reason == "group")]  # it grows until all have been looked at
         taken = [deliveries.lease(each, runner, now) for each in sorted(able, key=_send_order)[: bounds.limit]]
         for each in taken:
             save_delivery(tx, each)
         return ClaimedDeliveries(taken, more)
 
-    return BatchItem(run, workspace, (FORCE_READ,), brief=False)
+    return BatchItem(run, workspace, (FORCE_READ,), is_short=False)
 
 
 def dead_letter_undeliverable(workspace: str, channel: str, before: int, why: str) -> BatchItem:
@@ -436,15 +448,15 @@ def dead_letter_undeliverable(workspace: str, channel: str, before: int, why: st
         for each in found:
             given_up = deliveries.mark_dead(each, why)
             save_delivery(tx, given_up)
-            tx.tell(workspace, [delivery_event("delivery_parked", given_up, each)])
+            tx.append_events(workspace, [delivery_event("delivery_parked", given_up, each)])
         return len(found)
 
-    return BatchItem(run, workspace, (FORCE_READ,), brief=False)
+    return BatchItem(run, workspace, (FORCE_READ,), is_short=False)
 
 
 def require_own_batch(tx: Transaction, workspace: str) -> None:
     """Each of these steps reads rows that another one of the same batch may have changed."""
-    tx.alone(f"deliveries of {workspace}")
+    tx.require_own_batch(f"deliveries of {workspace}")
 
 
 def _due_deliveries(tx: Transaction, workspace: str, channel: str, now: int) -> list[Delivery]:
@@ -459,37 +471,37 @@ def _recent_counts(tx: Transaction, workspace: str, channel: str, now: int) -> d
 
 
 def _apply_rate_limit(
-    tx: Transaction, due: Sequence[Delivery], lately: dict[DeliveryTarget, int], most: int, now: int
+    tx: Transaction, due: Sequence[Delivery], recent_counts: dict[DeliveryTarget, int], rate_per_minute: int, now: int
 ) -> list[Delivery]:
-    go: list[Delivery] = []
-    for (_, way), mine in group_by_target(due).items():
-        pace = deliveries.plan_rate_limit(mine, lately.get(way, 0), most)
-        go += pace.go
-        if pace.grouped:
-            group = deliveries.make_batch_delivery(pace.grouped, str(uuid.uuid4()), now)
+    sendable: list[Delivery] = []
+    for (_, target), target_deliveries in group_by_target(due).items():
+        rate_limit_plan = deliveries.plan_rate_limit(target_deliveries, recent_counts.get(target, 0), rate_per_minute)
+        sendable += rate_limit_plan.send_now
+        if rate_limit_plan.batch:
+            group = deliveries.make_batch_delivery(rate_limit_plan.batch, str(uuid.uuid4()), now)
             save_delivery(tx, group)
-            go.append(group)
-        for each in pace.grouped:
+            sendable.append(group)
+        for each in rate_limit_plan.batch:
             save_delivery(tx, deliveries.mark_batched(each))
-        for each in pace.held:
+        for each in rate_limit_plan.deferred:
             save_delivery(tx, replace(each, status="due", due_at=now + MINUTE))
-    return go
+    return sendable
 
 
 def _send_order(delivery: Delivery) -> tuple[int, int, bool, int]:
     return (
         min(delivery.attempts, MAX_COUNTED_ATTEMPTS),
         -PRIORITIES.index(delivery.priority),
-        not delivery.is_loud,
-        delivery.since,
+        not delivery.is_notifying,
+        delivery.pending_since,
     )
 
 
-def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = SYSTEM_ACTOR) -> Event:
+def delivery_event(kind: str, delivery: Delivery, previous: Delivery, actor: str = SYSTEM_ACTOR) -> Event:
     """Where, and whether it was said for the first time; to whom is content, and can be erased."""
-    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
-    data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
-    to = {"person": delivery.way.person, "place": delivery.way.place, "error": delivery.error}
+    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.target.channel, "reason": delivery.reason}
+    data["what"] = "sent" if not previous.sent_state else "reminded" if previous.is_notifying else "changed"
+    to = {"person": delivery.target.person, "place": delivery.target.destination, "error": delivery.error}
     return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)
 
 
@@ -500,16 +512,16 @@ def save_delivery(tx: Transaction, d: Delivery) -> None:
             d.workspace,
             d.id,
             d.approval_id,
-            *d.way,
+            *d.target,
             d.reason,
             d.priority,
             d.status,
-            d.wanted,
-            d.said,
-            d.nudge,
-            d.nudged,
+            d.desired_state,
+            d.sent_state,
+            d.reminders_due,
+            d.reminders_sent,
         ),
-        *(d.ref, d.attempts, d.fence, d.runner, d.error, d.created_at, d.since, d.due_at, d.sent_at, d.spent_at),
+        *(d.ref, d.attempts, d.fence, d.runner, d.error, d.created_at, d.pending_since, d.due_at, d.sent_at, d.used_at),
     )
 
 
@@ -526,22 +538,22 @@ def read_delivery(row: Row) -> Delivery:
         workspace=workspace,
         id=delivery_id,
         approval_id=approval_id,
-        way=DeliveryTarget(channel, place, person),
+        target=DeliveryTarget(channel, place, person),
         reason=reason,
         priority=priority,
         status=status,
-        wanted=wanted,
+        desired_state=wanted,
         created_at=created_at,
-        since=since,
+        pending_since=since,
         due_at=due_at,
-        said=said,
-        nudge=nudge,
-        nudged=nudged,
+        sent_state=said,
+        reminders_due=nudge,
+        reminders_sent=nudged,
         ref=ref,
         attempts=attempts,
         fence=fence,
         runner=runner,
         sent_at=sent_at,
         error=error,
-        spent_at=spent_at,
+        used_at=spent_at,
     )

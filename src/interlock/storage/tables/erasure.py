@@ -46,7 +46,7 @@ class ErasureBatch:
     approvals: tuple[str, ...] = ()
     entries: tuple[tuple[int, str], ...] = ()
 
-    def reads(self, workspace: str) -> tuple[NamedRead, ...]:
+    def prefetch(self, workspace: str) -> tuple[NamedRead, ...]:
         """`content_of` takes its number as a text, since that is how look-ups of a batch are sent."""
         about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
         rows: list[NamedRead] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
@@ -55,35 +55,35 @@ class ErasureBatch:
 
 
 async def find_batches(
-    fetch: Fetch, listed: ListApprovals, workspace: str, erasure: Erasure
+    fetch: Fetch, list_approvals: ListApprovals, workspace: str, erasure: Erasure
 ) -> AsyncIterator[ErasureBatch]:
     """Of a person: what they asked for, what they said about the calls of others, and what else tells of them."""
-    if not erasure.what:  # an empty filter would find everything
+    if not erasure.target:  # an empty filter would find everything
         raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
     match erasure.scope:
         case "approval":
-            yield ErasureBatch((erasure.what,))
+            yield ErasureBatch((erasure.target,))
         case "thread":
-            async for lot in _approval_batches(
-                listed, workspace, ApprovalQuery(thread_id=erasure.what, limit=BATCH_SIZE)
+            async for batch in _approval_batches(
+                list_approvals, workspace, ApprovalQuery(thread_id=erasure.target, limit=BATCH_SIZE)
             ):
-                yield lot
-            async for lot in _thread_batches(fetch, workspace, erasure.what):
-                yield lot
+                yield batch
+            async for batch in _thread_batches(fetch, workspace, erasure.target):
+                yield batch
         case _:
-            async for lot in _person_batches(fetch, listed, workspace, erasure.what):
-                yield lot
+            async for batch in _person_batches(fetch, list_approvals, workspace, erasure.target):
+                yield batch
 
 
-def erase_batch(workspace: str, erasure: Erasure, lot: ErasureBatch, *, dry_run: bool) -> BatchItem:
+def erase_batch(workspace: str, erasure: Erasure, batch: ErasureBatch, *, dry_run: bool) -> BatchItem:
     def run(tx: Transaction) -> ErasureResult:
         plan = ErasurePlan(tx=tx, workspace=workspace, erasure=erasure)
-        plan.look_at(lot)
+        plan.collect(batch)
         if not dry_run:
             plan.write()
-        return plan.erased()
+        return plan.result()
 
-    return BatchItem(run, workspace, lot.reads(workspace), brief=False)
+    return BatchItem(run, workspace, batch.prefetch(workspace), is_short=False)
 
 
 async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> None:
@@ -108,10 +108,10 @@ def _drop_deliveries(workspace: str, found: Sequence[Row]) -> BatchItem:
         for row in found:
             tx.write("drop_delivery", workspace, row[0])
 
-    return BatchItem(run, workspace, brief=False)
+    return BatchItem(run, workspace, is_short=False)
 
 
-async def overdue_workspaces(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
+async def overdue_workspaces(fetch: Fetch, before: int, grace_period: int) -> list[tuple[str, int]]:
     """Workspaces whose ledger has something older than `before` to forget, and how far each has come.
 
     A lot that is not full waits for `patience`: a busy ledger must not get an entry for every single approval.
@@ -119,7 +119,7 @@ async def overdue_workspaces(fetch: Fetch, before: int, patience: int) -> list[t
     return [
         (workspace, mark)
         for workspace, mark, oldest, filled in await fetch("retained", ENTRIES_PER_BATCH)
-        if oldest < before - patience or (filled is not None and filled < before)
+        if oldest < before - grace_period or (filled is not None and filled < before)
     ]
 
 
@@ -136,21 +136,21 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
         elif kind in EXPIRING_KINDS:
             loose.append((seq, ""))
         end = seq
-    lot = ErasureBatch(tuple(approvals), tuple(loose))
+    batch = ErasureBatch(tuple(approvals), tuple(loose))
 
     def run(tx: Transaction) -> tuple[ErasureResult, int]:
         found = tx.fetch("mark", workspace, MARK)
         if (found[0][0] if found else 0) != mark:
             return ErasureResult(), mark  # another worker was here
         plan = ErasurePlan(tx=tx, workspace=workspace, erasure=RETENTION, end=end)
-        plan.look_at(lot)
+        plan.collect(batch)
         plan.write()
-        undoable = [approvals[each] - 1 for each, status in plan.open.items() if status == "rejected"]
+        undoable = [approvals[each] - 1 for each, status in plan.skipped.items() if status == "rejected"]
         reached = min([end, *undoable])  # no entry will say that a rejection can no longer be undone
         tx.write("write_mark", workspace, MARK, reached)
-        return replace(plan.erased(), open=()), reached
+        return replace(plan.result(), skipped=()), reached
 
-    return BatchItem(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)), brief=False)
+    return BatchItem(run, workspace, (("mark", workspace, MARK), *batch.prefetch(workspace)), is_short=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,22 +163,22 @@ class ErasurePlan:
     end: int | None = None
     rows: dict[str, tuple[Approval, Approval]] = field(default_factory=dict)
     entries: set[int] = field(default_factory=set)
-    open: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     runs: set[str] = field(default_factory=set)
 
-    def look_at(self, lot: ErasureBatch) -> None:
-        unwritten = self.tx.unwritten(self.workspace)
-        for approval_id in lot.approvals:
+    def collect(self, batch: ErasureBatch) -> None:
+        unwritten = self.tx.unwritten_entries(self.workspace)
+        for approval_id in batch.approvals:
             trail = self.tx.fetch("trail", self.workspace, approval_id)
             if not self._is_recent(trail, unwritten.get(approval_id, [])):
-                self._take(approval_id, [row[1] for row in trail if row[1]] + unwritten.get(approval_id, []))
-        for seq, approval_id in lot.entries:
+                self._add_approval(approval_id, [row[1] for row in trail if row[1]] + unwritten.get(approval_id, []))
+        for seq, approval_id in batch.entries:
             if self.tx.fetch("content_of", self.workspace, str(seq)):
-                self._take_entry(seq, approval_id)
+                self._add_entry(seq, approval_id)
 
     def write(self) -> None:
         for old, new in self.rows.values():
-            self.tx.forget(old, new)
+            self.tx.erase(old, new)
             if new.erased_by:
                 for row in self.tx.fetch("finished_deliveries_of", self.workspace, new.id):
                     self.tx.write("drop_delivery", self.workspace, row[0])
@@ -186,19 +186,19 @@ class ErasurePlan:
             self.tx.write("erase_content", self.workspace, seq)
         for run_id in sorted(self.runs):
             drop_pause(self.tx, self.workspace, run_id)
-        taken = self.erased()
+        taken = self.result()
         if taken.approvals or taken.entries:
-            self.tx.tell(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
+            self.tx.append_events(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
 
-    def erased(self) -> ErasureResult:
+    def result(self) -> ErasureResult:
         whole = sum(bool(new.erased_by) and not old.erased_by for old, new in self.rows.values())
-        return ErasureResult(whole, len(self.entries), tuple(self.open.items()))
+        return ErasureResult(whole, len(self.entries), tuple(self.skipped.items()))
 
     def _is_recent(self, trail: Sequence[Row], unwritten: Sequence[int]) -> bool:
         return self.end is not None and (bool(unwritten) or any(row[0] > self.end for row in trail[-1:]))
 
-    def _take(self, approval_id: str, entries: Sequence[int]) -> None:
-        approval, now = self._ended(approval_id), self.tx.moment(self.workspace).now
+    def _add_approval(self, approval_id: str, entries: Sequence[int]) -> None:
+        approval, now = self._find_final(approval_id), self.tx.moment(self.workspace).now
         if approval is not None:
             self.entries.update(entries)
             if self.erasure is not RETENTION:  # what a run needs to go on holds what its calls were about
@@ -206,17 +206,17 @@ class ErasurePlan:
             if not approval.erased_by:
                 self.rows[approval_id] = (approval, erase_content(approval, self.erasure.by, now))
 
-    def _take_entry(self, seq: int, approval_id: str) -> None:
+    def _add_entry(self, seq: int, approval_id: str) -> None:
         """What a person said is in the entry, and in the row of the approval if it was decided by that."""
         if not approval_id:
             self.entries.add(seq)
-        elif (approval := self._ended(approval_id)) is not None:
+        elif (approval := self._find_final(approval_id)) is not None:
             self.entries.add(seq)
-            without = erase_words_by(approval, self.erasure.what)
+            without = erase_words_by(approval, self.erasure.target)
             if without is not approval:
                 self.rows[approval_id] = (approval, without)
 
-    def _ended(self, approval_id: str) -> Approval | None:
+    def _find_final(self, approval_id: str) -> Approval | None:
         """None if it is still open, or if its row is gone, which the verifier complains of."""
         try:
             approval = self.tx.approval(self.workspace, approval_id)
@@ -226,25 +226,27 @@ class ErasurePlan:
             return None
         if is_final(approval, self.tx.moment(self.workspace).now):
             return approval
-        self.open[approval_id] = approval.status
+        self.skipped[approval_id] = approval.status
         return None
 
 
 async def _person_batches(
-    fetch: Fetch, listed: ListApprovals, workspace: str, person: str
+    fetch: Fetch, list_approvals: ListApprovals, workspace: str, person: str
 ) -> AsyncIterator[ErasureBatch]:
-    async for lot in _approval_batches(listed, workspace, ApprovalQuery(requester=person, limit=BATCH_SIZE)):
-        yield lot
-    async for lot in _authored_batches(fetch, workspace, person):
-        yield lot
-    async for lot in _mention_batches(fetch, workspace, person):
-        yield lot
+    async for batch in _approval_batches(list_approvals, workspace, ApprovalQuery(requester=person, limit=BATCH_SIZE)):
+        yield batch
+    async for batch in _authored_batches(fetch, workspace, person):
+        yield batch
+    async for batch in _mention_batches(fetch, workspace, person):
+        yield batch
 
 
-async def _approval_batches(listed: ListApprovals, workspace: str, query: ApprovalQuery) -> AsyncIterator[ErasureBatch]:
+async def _approval_batches(
+    list_approvals: ListApprovals, workspace: str, query: ApprovalQuery
+) -> AsyncIterator[ErasureBatch]:
     cursor: str | None = ""
     while cursor is not None:
-        page = await listed(workspace, replace(query, cursor=cursor))
+        page = await list_approvals(workspace, replace(query, cursor=cursor))
         if page.items:
             yield ErasureBatch(tuple(stored.approval.id for stored in page.items))
         cursor = page.next

@@ -24,11 +24,11 @@ class SqlFreezes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def open(self, workspace: str) -> tuple[Freeze, ...]:
+    async def list_open(self, workspace: str) -> tuple[Freeze, ...]:
         """Those that are on, and those that were released and have deadlines left to move."""
         return rows.read_freezes(await self._database.fetch("freezes", workspace))
 
-    async def every(self, workspace: str) -> Sequence[Freeze]:
+    async def list_all(self, workspace: str) -> Sequence[Freeze]:
         """The newest 1,000, also those that were released."""
         return rows.read_freezes(await self._database.fetch("all_freezes", workspace, MAX_LISTED))
 
@@ -82,12 +82,12 @@ class SqlFreezes:
         ids = [row[0] for row in found]
         moved = 0
         for start in range(0, len(ids), BATCH_SIZE):
-            work = BatchItem(_defer_deadlines(workspace, ids[start : start + BATCH_SIZE]), workspace, brief=False)
-            moved += cast(int, await self._database.write(work))
+            item = BatchItem(_defer_deadlines(workspace, ids[start : start + BATCH_SIZE]), workspace, is_short=False)
+            moved += cast(int, await self._database.write(item))
         await self._database.write(BatchItem(_mark_settled(workspace, freeze_id), workspace, (("freezes", workspace),)))
         return moved
 
-    async def use_key(self, workspace: str, key: str, agents: Sequence[str]) -> None:
+    async def record_key_agents(self, workspace: str, key: str, agents: Sequence[str]) -> None:
         """Notes that a key has used the names of these agents."""
 
         def run(tx: Transaction) -> None:

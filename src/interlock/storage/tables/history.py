@@ -99,7 +99,7 @@ MINUTE = 60_000
 
 
 class StatisticsDatabase(Protocol):
-    async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
+    async def fetch_in_thread(self, statement: str, values: Any) -> list[Row]: ...
 
 
 class LedgerRange(NamedTuple):
@@ -113,10 +113,10 @@ class LedgerRange(NamedTuple):
 class TimeBucketCount(NamedTuple):
     """So many entries of a kind in a part of the time; `begun` of them were about calls that were approved before."""
 
-    part: int
+    bucket: int
     kind: str
     n: int
-    begun: int
+    previously_approved: int
 
 
 class NamedEventCount(NamedTuple):
@@ -130,30 +130,30 @@ class NamedEventCount(NamedTuple):
 class DecisionTimes(NamedTuple):
     """Of the decisions by people in a part of the time, in milliseconds: half were quicker, and 19 of 20 were."""
 
-    part: int
+    bucket: int
     decisions: int
-    half: int
-    most: int
+    median: int
+    p95: int
 
 
 class Statistics:
     """Beside the event loop: each of them may look at hundreds of thousands of entries."""
 
-    def __init__(self, place: StatisticsDatabase) -> None:
-        self._place = place
+    def __init__(self, database: StatisticsDatabase) -> None:
+        self._database = database
         self._queries = load_queries()
 
-    async def over_time(self, stretch: LedgerRange, step: int) -> Sequence[TimeBucketCount]:
-        return [TimeBucketCount(*row) for row in await self._fetch("told_over_time", step, *stretch)]
+    async def over_time(self, ledger_range: LedgerRange, step: int) -> Sequence[TimeBucketCount]:
+        return [TimeBucketCount(*row) for row in await self._fetch("told_over_time", step, *ledger_range)]
 
-    async def by_tool(self, stretch: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_tool", *stretch)]
+    async def by_tool(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
+        return [NamedEventCount(*row) for row in await self._fetch("told_by_tool", *ledger_range)]
 
-    async def by_agent(self, stretch: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_agent", *stretch)]
+    async def by_agent(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
+        return [NamedEventCount(*row) for row in await self._fetch("told_by_agent", *ledger_range)]
 
-    async def times(self, stretch: LedgerRange, step: int = WHOLE_RANGE) -> Sequence[DecisionTimes]:
-        return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *stretch)]
+    async def times(self, ledger_range: LedgerRange, step: int = WHOLE_RANGE) -> Sequence[DecisionTimes]:
+        return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *ledger_range)]
 
     async def reads(self, workspace: str, since: int) -> Sequence[tuple[str, int]]:
         """Of the first thousand tools, the hundred that were read most."""
@@ -161,4 +161,4 @@ class Statistics:
         return [(row[0], int(row[1])) for row in found]
 
     async def _fetch(self, name: str, *values: object) -> list[Row]:
-        return await self._place.fetch_beside(self._queries[name], values)
+        return await self._database.fetch_in_thread(self._queries[name], values)

@@ -19,7 +19,7 @@ class IdempotencyKey(NamedTuple):
     """Where an answer is kept: nobody else's key leads to it."""
 
     workspace: str
-    asker: str
+    principal: str
     key: str
 
 
@@ -29,48 +29,48 @@ class IdempotencyRecord(NamedTuple):
     digest: str
     status: int
     body: bytes
-    mark: bytes = b""
+    reservation_token: bytes = b""
 
 
 class IdempotencyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, place: IdempotencyKey, digest: str) -> IdempotencyRecord:
+    async def reserve(self, idempotency_key: IdempotencyKey, digest: str) -> IdempotencyRecord:
         """Of many who come at once, one has the mark that lies there afterwards."""
-        mark, now = secrets.token_bytes(16), self._database.clock()
-        found = await self._database.fetch("answer", *place)
+        token, now = secrets.token_bytes(16), self._database.clock()
+        found = await self._database.fetch("answer", *idempotency_key)
         if not found:
-            await self._write(place, "claim_answer", *place, digest, IN_PROGRESS, mark, now)
+            await self._write(idempotency_key, "claim_answer", *idempotency_key, digest, IN_PROGRESS, token, now)
         elif found[0][1] == IN_PROGRESS and found[0][0] == digest and now - found[0][3] >= TAKEOVER_AFTER:
-            await self._write(place, "take_answer", mark, now, *place, found[0][3])
+            await self._write(idempotency_key, "take_answer", token, now, *idempotency_key, found[0][3])
         else:
             return _read_record(found[0], b"")
-        return _read_record((await self._database.fetch("answer", *place))[0], mark)
+        return _read_record((await self._database.fetch("answer", *idempotency_key))[0], token)
 
-    async def look(self, place: IdempotencyKey) -> IdempotencyRecord | None:
+    async def find(self, idempotency_key: IdempotencyKey) -> IdempotencyRecord | None:
         """What is there, without a claim to it."""
-        found = await self._database.fetch("answer", *place)
+        found = await self._database.fetch("answer", *idempotency_key)
         return _read_record(found[0], b"") if found else None
 
-    async def keep(self, place: IdempotencyKey, mark: bytes, status: int, body: bytes) -> None:
+    async def save(self, idempotency_key: IdempotencyKey, token: bytes, status: int, body: bytes) -> None:
         """Nothing happens if somebody else took it over meanwhile."""
-        await self._write(place, "keep_answer", status, body, *place, mark)
+        await self._write(idempotency_key, "keep_answer", status, body, *idempotency_key, token)
 
-    async def drop(self, place: IdempotencyKey, mark: bytes) -> None:
+    async def release(self, idempotency_key: IdempotencyKey, token: bytes) -> None:
         """Whoever comes next works it out anew."""
-        await self._write(place, "drop_answer", *place, mark)
+        await self._write(idempotency_key, "drop_answer", *idempotency_key, token)
 
-    async def hide(self, workspace: str) -> None:
+    async def erase_bodies(self, workspace: str) -> None:
         """After an erasure: what was answered may hold what was erased, and is done once all the same."""
-        work = BatchItem(lambda tx: tx.write("hide_answers", ERASED_STATUS, ERASED_BODY, workspace), workspace)
-        await self._database.write(work)
+        item = BatchItem(lambda tx: tx.write("hide_answers", ERASED_STATUS, ERASED_BODY, workspace), workspace)
+        await self._database.write(item)
 
-    async def _write(self, place: IdempotencyKey, name: str, *values: object) -> None:
-        await self._database.write(BatchItem(lambda tx: tx.write(name, *values), place.workspace))
+    async def _write(self, idempotency_key: IdempotencyKey, name: str, *values: object) -> None:
+        await self._database.write(BatchItem(lambda tx: tx.write(name, *values), idempotency_key.workspace))
 
 
-def _read_record(row: Row, mark: bytes) -> IdempotencyRecord:
+def _read_record(row: Row, token: bytes) -> IdempotencyRecord:
     digest, status, body, _ = row
-    mine = status == IN_PROGRESS and bytes(body) == mark
-    return IdempotencyRecord(digest, status, bytes(body), mark if mine else b"")
+    mine = status == IN_PROGRESS and bytes(body) == token
+    return IdempotencyRecord(digest, status, bytes(body), token if mine else b"")

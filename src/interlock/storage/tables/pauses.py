@@ -56,11 +56,11 @@ class SqlPauses:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.look_again = POLL_INTERVAL
+        self.poll_interval = POLL_INTERVAL
 
-    async def pause(self, whose: PauseScope, run_id: str, called: str, state: bytes) -> Pause:
+    async def pause(self, scope: PauseScope, run_id: str, framework_run_id: str, state: bytes) -> Pause:
         """Takes the place of an older pause of the run, whoever was going on with it."""
-        workspace, agent, owner = whose
+        workspace, agent, owner = scope
 
         def run(tx: Transaction) -> Pause:
             row = _read_row(tx, workspace, run_id)
@@ -68,37 +68,39 @@ class SqlPauses:
             now = tx.moment(workspace).now
             fence = next_fence(row.fence if row else 0, now)
             kept = owner if row is None else row.owner
-            name = "" if called == run_id else called
+            name = "" if framework_run_id == run_id else framework_run_id
             tx.write("write_pause", workspace, run_id, name, agent, kept, "", 0, 0, fence, now, state)
-            tx.thread_changed(workspace, run_id)
-            return Pause(run_id=called, agent=agent, state=state, paused_at=now, fence=fence, short_id=run_id)
+            tx.mark_thread_changed(workspace, run_id)
+            return Pause(run_id=framework_run_id, agent=agent, state=state, paused_at=now, fence=fence, short_id=run_id)
 
         return cast(Pause, await self._write(workspace, run_id, run))
 
-    async def paused(self, whose: PauseScope, after: PauseCursor = FROM_OLDEST, limit: int = MAX_PAGE) -> PausePage:
+    async def list_paused(
+        self, scope: PauseScope, after: PauseCursor = FROM_OLDEST, limit: int = MAX_PAGE
+    ) -> PausePage:
         """Those that wait longest first, without their state. Of every agent, if none is named."""
-        workspace, agent, owner = whose
+        workspace, agent, owner = scope
         limit = min(max(limit, 1), MAX_PAGE)
         name, of = ("paused_runs_of", (agent,)) if agent else ("paused_runs", ())
         place = (after[0], *after)
         now = self._database.clock()
         found = await self._database.fetch(name, now, workspace, *of, owner, owner, *place, limit + 1)
-        items = [_PauseRow(*row[:9]).pause(now, waiting=row[9]) for row in found[:limit]]
+        items = [_PauseRow(*row[:9]).to_pause(now, waiting=row[9]) for row in found[:limit]]
         return PausePage(items, None if len(found) <= limit else (found[limit - 1][8], found[limit - 1][0]))
 
-    async def all_paused(self, whose: PauseScope) -> Sequence[Pause]:
+    async def list_all_paused(self, scope: PauseScope) -> Sequence[Pause]:
         """At most 10,000."""
         found: list[Pause] = []
         place: PauseCursor | None = FROM_OLDEST
         while place is not None and len(found) < MAX_LISTED:
-            page = await self.paused(whose, place)
+            page = await self.list_paused(scope, place)
             found += page.items
             place = page.next
         return found
 
-    async def ready(
+    async def wait_ready(
         self,
-        whose: PauseScope,
+        scope: PauseScope,
         holder: LeaseHolder,
         timeout: float | None,
         limit: int = 10,
@@ -107,75 +109,77 @@ class SqlPauses:
         """Claims what can go on now; waits for the first one, up to `timeout` seconds or, without one, for ever."""
         now = get_running_loop().time
         end = None if timeout is None else now() + timeout
-        async with self._database.watchers.watch(whose.workspace, "") as watch:
+        async with self._database.watch_registry.watch(scope.workspace, "") as watch:
             while True:
                 begun = now()
-                await self.release(whose, is_dead)
-                taken = await self.claim(whose, holder, limit)
-                left = self.look_again if end is None else end - now()
+                await self.release_dead_runners(scope, is_dead)
+                taken = await self.acquire(scope, holder, limit)
+                left = self.poll_interval if end is None else end - now()
                 if taken or left <= 0:
                     return taken
                 rest = max(
                     MIN_POLL_DELAY, 4 * (now() - begun)
                 )  # however much happens in a workspace, and however many wait
-                await watch.changed(min(left, self.look_again))
-                await sleep(min(left, rest, self.look_again))
+                await watch.wait(min(left, self.poll_interval))
+                await sleep(min(left, rest, self.poll_interval))
 
-    async def claim(self, whose: PauseScope, holder: LeaseHolder, limit: int = 10) -> Sequence[Pause]:
+    async def acquire(self, scope: PauseScope, holder: LeaseHolder, limit: int = 10) -> Sequence[Pause]:
         """Runs that nothing keeps from going on, for this holder alone; those that wait longest first."""
-        claiming = ensure_future(self._claim(whose, holder, min(max(limit, 1), MAX_CLAIMED)))
+        claiming = ensure_future(self._try_acquire(scope, holder, min(max(limit, 1), MAX_CLAIMED)))
         try:
             taken = await shield(claiming)
         except CancelledError:
             for pause in await claiming:  # nobody waits for them any more; the next one need not wait either
-                await self.let_go(whose, pause.short_id, pause.fence, failed=False)
+                await self.release_lease(scope, pause.short_id, pause.fence, failed=False)
             raise
-        return await self._whole(whose.workspace, taken)
+        return await self._with_state(scope.workspace, taken)
 
-    async def _claim(self, whose: PauseScope, holder: LeaseHolder, limit: int) -> Sequence[Pause]:
+    async def _try_acquire(self, scope: PauseScope, holder: LeaseHolder, limit: int) -> Sequence[Pause]:
         """Looked for beside the transaction, since there may be thousands, and made sure of in it."""
-        workspace = whose.workspace
+        workspace = scope.workspace
         for _ in range(CLAIM_ATTEMPTS):
-            found = await self._database.fetch("ready_pauses", *_ready_values(whose, self._database.clock(), limit))
+            found = await self._database.fetch("ready_pauses", *_ready_values(scope, self._database.clock(), limit))
             ids = [run_id for (run_id,) in found]
             reads = tuple(("pause", workspace, run_id) for run_id in ids)
-            work = BatchItem(partial(_claim_rows, whose=whose, holder=holder, ids=ids), workspace, reads, brief=False)
-            taken = cast(Sequence[Pause], await self._database.write(work)) if ids else ()
+            item = BatchItem(
+                partial(_claim_rows, scope=scope, holder=holder, ids=ids), workspace, reads, is_short=False
+            )
+            taken = cast(Sequence[Pause], await self._database.write(item)) if ids else ()
             if taken or not ids:
                 return taken
         return ()  # others were quicker
 
-    async def held(self, whose: PauseScope) -> Sequence[str]:
+    async def lease_holders(self, scope: PauseScope) -> Sequence[str]:
         """Those who go on with runs now, one name for each run."""
-        return [runner for _, runner, _ in await self._held_now(whose)]
+        return [runner for _, runner, _ in await self._active_leases(scope)]
 
-    async def held_by(self, whose: PauseScope, runner: str) -> Sequence[Pause]:
+    async def leased_by(self, scope: PauseScope, runner: str) -> Sequence[Pause]:
         """What this runner has claimed, once more: it may not have heard of it."""
         rows = [
-            (await self._database.fetch("pause", whose.workspace, run_id), fence)
-            for run_id, by, fence in await self._held_now(whose)
+            (await self._database.fetch("pause", scope.workspace, run_id), fence)
+            for run_id, by, fence in await self._active_leases(scope)
             if by == runner
         ]
         now = self._database.clock()
-        return await self._whole(
-            whose.workspace, [_PauseRow(*row[0]).pause(now) for row, fence in rows if row and row[0][7] == fence]
+        return await self._with_state(
+            scope.workspace, [_PauseRow(*row[0]).to_pause(now) for row, fence in rows if row and row[0][7] == fence]
         )
 
-    async def _held_now(self, whose: PauseScope) -> list[Row]:
-        return await self._database.fetch("held_pauses", whose.workspace, whose.agent, self._database.clock())
+    async def _active_leases(self, scope: PauseScope) -> list[Row]:
+        return await self._database.fetch("held_pauses", scope.workspace, scope.agent, self._database.clock())
 
-    async def release(self, whose: PauseScope, is_dead: IsRunnerDead) -> None:
+    async def release_dead_runners(self, scope: PauseScope, is_dead: IsRunnerDead) -> None:
         """What is in the hands of those who certainly died can be taken again, at once."""
-        for run_id, runner, fence in await self._held_now(whose):
+        for run_id, runner, fence in await self._active_leases(scope):
             if is_dead(runner):
-                await self.let_go(whose, run_id, fence, failed=False)
+                await self.release_lease(scope, run_id, fence, failed=False)
 
-    async def renew(self, whose: PauseScope, run_id: str, fence: int, lease: int) -> None:
+    async def renew(self, scope: PauseScope, run_id: str, fence: int, lease: int) -> None:
         """Raises LeaseLost if the run is somebody else's by now, was paused again or is over."""
-        workspace = whose.workspace
+        workspace = scope.workspace
 
         def run(tx: Transaction) -> None:
-            row = _read_held_row(tx, whose, run_id, fence)
+            row = _read_held_row(tx, scope, run_id, fence)
             if row is None:
                 raise LeaseLost("This run is somebody else's by now, paused again, or over.", run_id=run_id)
             until = tx.moment(workspace).now + lease
@@ -183,28 +187,28 @@ class SqlPauses:
 
         await self._write(workspace, run_id, run)
 
-    async def let_go(self, whose: PauseScope, run_id: str, fence: int, *, failed: bool) -> int:
+    async def release_lease(self, scope: PauseScope, run_id: str, fence: int, *, failed: bool) -> int:
         """Gives for how many milliseconds nobody takes it: the longer, the more often it failed."""
-        workspace = whose.workspace
+        workspace = scope.workspace
 
         def run(tx: Transaction) -> int:
-            row = _read_held_row(tx, whose, run_id, fence)
+            row = _read_held_row(tx, scope, run_id, fence)
             if row is None:
                 return 0
             pause = retry_delay(row.attempts) if failed else 0
             until = tx.moment(workspace).now + pause
             tx.write("hold_pause", "", until, row.attempts, next_fence(fence, 0), workspace, run_id)
-            tx.thread_changed(workspace, run_id)
+            tx.mark_thread_changed(workspace, run_id)
             return pause
 
         return cast(int, await self._write(workspace, run_id, run))
 
-    async def resumed(self, whose: PauseScope, run_id: str, fence: int) -> bool:
+    async def complete(self, scope: PauseScope, run_id: str, fence: int) -> bool:
         """It is over, unless it was paused again or somebody else has it by now."""
-        workspace = whose.workspace
+        workspace = scope.workspace
 
         def run(tx: Transaction) -> bool:
-            row = _read_held_row(tx, whose, run_id, fence)
+            row = _read_held_row(tx, scope, run_id, fence)
             if row is not None:
                 tx.write("drop_pause", workspace, run_id)
             return row is not None
@@ -216,25 +220,25 @@ class SqlPauses:
         many, since = (await self._database.fetch("count_pauses", workspace))[0]
         return int(many), since
 
-    async def stored(self, whose: PauseScope, run_id: str) -> int:
+    async def stored_bytes(self, scope: PauseScope, run_id: str) -> int:
         """The bytes that all runs of an owner take but this one, with some for each row."""
-        found = await self._database.fetch("paused_bytes", whose.workspace, whose.owner, run_id)
+        found = await self._database.fetch("paused_bytes", scope.workspace, scope.owner, run_id)
         return int(found[0][0])
 
-    async def erase(self, workspace: str, called: str) -> None:
+    async def erase(self, workspace: str, name: str) -> None:
         """The run as it is named here, or as its framework calls it."""
-        for (run_id,) in await self._database.fetch("pauses_called", workspace, called, called):
+        for (run_id,) in await self._database.fetch("pauses_called", workspace, name, name):
             await self._write(workspace, run_id, partial(drop_pause, workspace=workspace, run_id=run_id))
 
-    async def forget(self, before: int) -> None:
+    async def delete_expired(self, before: int) -> None:
         """Those from before that time whose approvals have all been forgotten, and that nobody goes on with."""
         dropped = True
         while dropped and (found := await self._database.fetch("old_pauses", before, before, BATCH_SIZE)):
             dropped = any(
-                [await self.resumed(PauseScope(workspace, ""), run_id, fence) for workspace, run_id, fence in found]
+                [await self.complete(PauseScope(workspace, ""), run_id, fence) for workspace, run_id, fence in found]
             )
 
-    async def _whole(self, workspace: str, pauses: Sequence[Pause]) -> Sequence[Pause]:
+    async def _with_state(self, workspace: str, pauses: Sequence[Pause]) -> Sequence[Pause]:
         """With their state, which is large and is read beside the transaction; without what paused again already."""
         whole = []
         for pause in pauses:
@@ -254,7 +258,7 @@ def drop_pause(tx: Transaction, workspace: str, run_id: str) -> None:
 
 class _PauseRow(NamedTuple):
     run_id: str
-    called: str
+    framework_run_id: str
     agent: str
     owner: str
     runner: str
@@ -263,8 +267,8 @@ class _PauseRow(NamedTuple):
     fence: int
     paused_at: int
 
-    def pause(self, now: int, waiting: int = 0) -> Pause:
-        name, runner = self.called or self.run_id, self.runner if self.lease_until > now else ""
+    def to_pause(self, now: int, waiting: int = 0) -> Pause:
+        name, runner = self.framework_run_id or self.run_id, self.runner if self.lease_until > now else ""
         return Pause(
             run_id=name,
             agent=self.agent,
@@ -280,19 +284,19 @@ class _PauseRow(NamedTuple):
 
 def _read_row(tx: Transaction, workspace: str, run_id: str) -> _PauseRow | None:
     """Of two steps with one run in a batch, the second could not see what the first has changed."""
-    tx.alone(f"pause {workspace} {run_id}")
+    tx.require_own_batch(f"pause {workspace} {run_id}")
     found = tx.fetch("pause", workspace, run_id)
     return _PauseRow(*found[0]) if found else None
 
 
-def _read_held_row(tx: Transaction, whose: PauseScope, run_id: str, fence: int) -> _PauseRow | None:
-    row = _read_row(tx, whose.workspace, run_id)
-    fits = row is not None and row.fence == fence and whose.owner in ("", row.owner)
+def _read_held_row(tx: Transaction, scope: PauseScope, run_id: str, fence: int) -> _PauseRow | None:
+    row = _read_row(tx, scope.workspace, run_id)
+    fits = row is not None and row.fence == fence and scope.owner in ("", row.owner)
     return row if fits else None
 
 
-def _claim_rows(tx: Transaction, whose: PauseScope, holder: LeaseHolder, ids: Sequence[str]) -> list[Pause]:
-    workspace, agent, owner = whose
+def _claim_rows(tx: Transaction, scope: PauseScope, holder: LeaseHolder, ids: Sequence[str]) -> list[Pause]:
+    workspace, agent, owner = scope
     now, taken = tx.moment(workspace).now, list[Pause]()
     for run_id in ids:
         row = _read_row(tx, workspace, run_id)
@@ -301,7 +305,7 @@ def _claim_rows(tx: Transaction, whose: PauseScope, holder: LeaseHolder, ids: Se
             continue
         held = row._replace(attempts=row.attempts + 1, fence=next_fence(row.fence, 0))
         tx.write("hold_pause", holder.runner, now + holder.lease, held.attempts, held.fence, workspace, run_id)
-        taken.append(held.pause(now))
+        taken.append(held.to_pause(now))
     return taken
 
 
@@ -310,6 +314,6 @@ def _check_owner(row: _PauseRow | None, owner: str) -> None:
         raise Conflict("A run with this id was paused with another key. Name yours otherwise.", run_id=row.run_id)
 
 
-def _ready_values(whose: PauseScope, now: int, limit: int) -> tuple[object, ...]:
-    workspace, agent, owner = whose
+def _ready_values(scope: PauseScope, now: int, limit: int) -> tuple[object, ...]:
+    workspace, agent, owner = scope
     return (workspace, agent, owner, owner, now, now, now, limit)

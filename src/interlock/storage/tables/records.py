@@ -35,20 +35,20 @@ class SqlToolItemStore:
         workspace = self._workspace
 
         def run(tx: Transaction) -> object:
-            tx.alone(f"records of {workspace}")
+            tx.require_own_batch(f"records of {workspace}")
             kept = tx.fetch("applied", workspace, key) if key else []
             return read_canonical(bytes(kept[0][0])) if kept else _apply_change(tx, workspace, key, step)
 
         reads: tuple[NamedRead, ...] = (("applied", workspace, key),) if key else ()
-        return await self._database.write(BatchItem(run, workspace, reads, brief=False))
+        return await self._database.write(BatchItem(run, workspace, reads, is_short=False))
 
 
 def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
-    shelf = SqlToolItemTransaction(tx, workspace)
-    result = canonical(step(shelf))
-    shelf.write()
+    item_tx = SqlToolItemTransaction(tx, workspace)
+    result = canonical(step(item_tx))
+    item_tx.write()
     if key:
-        tx.write("insert_applied", workspace, key, result, shelf.now)
+        tx.write("insert_applied", workspace, key, result, item_tx.now)
     return read_canonical(result)  # as whoever comes again gets it
 
 
@@ -110,8 +110,8 @@ class SqlDocuments:
     async def search(self, words: Sequence[str], limit: int) -> Sequence[Passage]:
         if not words:
             return []
-        statement, values = self._database.finder.passages(words, self._workspace, limit)
-        return [Passage(*row) for row in await self._database.fetch_beside(statement, values)]
+        statement, values = self._database.full_text_index.passages(words, self._workspace, limit)
+        return [Passage(*row) for row in await self._database.fetch_in_thread(statement, values)]
 
     async def read(self, path: str, start: int, length: int) -> Excerpt | None:
         found = await self._database.fetch("document", self._workspace, path)
@@ -133,7 +133,7 @@ class SqlDocuments:
         rows = [(path, version, start, words) for start, words in zip(starts, pieces, strict=False)]
         for at in range(0, len(rows), BATCH_SIZE):
             await self._write(rows[at : at + BATCH_SIZE])
-        replaced = await self._database.write(self._shown(path, stamp, version, len(rows), starts[-1]))
+        replaced = await self._database.write(self._publish_version(path, stamp, version, len(rows), starts[-1]))
         if replaced:
             await self._delete(path, replaced)
 
@@ -146,7 +146,7 @@ class SqlDocuments:
         version = await self._database.write(BatchItem(run, self._workspace, (("document", self._workspace, path),)))
         await self._delete(path, version)
 
-    async def tidy(self) -> None:
+    async def delete_orphans(self) -> None:
         """Passages that were never shown, or whose deletion was cut short."""
         before = f"{self._database.clock() - ABANDONED_AFTER:013d}"
         for path, version in await self._database.fetch("unshown_passages", self._workspace, before, MAX_STRAYS):
@@ -157,9 +157,9 @@ class SqlDocuments:
             for row in rows:
                 tx.write("insert_passage", self._workspace, *row)
 
-        await self._database.write(BatchItem(run, "", brief=False))
+        await self._database.write(BatchItem(run, "", is_short=False))
 
-    def _shown(self, path: str, stamp: str, version: str, count: int, length: int) -> BatchItem:
+    def _publish_version(self, path: str, stamp: str, version: str, count: int, length: int) -> BatchItem:
         """Gives the version that is shown no more. Under the lock of the workspace, so that of two one is the last."""
 
         def run(tx: Transaction) -> str:
@@ -175,7 +175,7 @@ class SqlDocuments:
     async def _delete(self, path: str, version: str) -> None:
         while found := await self._database.fetch("passages_of", self._workspace, path, version, BATCH_SIZE):
             docs = [row[0] for row in found]
-            await self._database.write(BatchItem(lambda tx, docs=docs: _delete_passages(tx, docs), "", brief=False))  # type: ignore[misc]
+            await self._database.write(BatchItem(lambda tx, docs=docs: _delete_passages(tx, docs), "", is_short=False))  # type: ignore[misc]
 
 
 def _delete_passages(tx: Transaction, docs: Sequence[int]) -> None:

@@ -46,37 +46,37 @@ ReadStored = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
 class ApprovalSearch:
     """`read` makes approvals of rows."""
 
-    def __init__(self, place: SearchDatabase, finder: FullTextIndex, read: ReadStored) -> None:
-        self._place = place
-        self._finder = finder
+    def __init__(self, database: SearchDatabase, full_text_index: FullTextIndex, read: ReadStored) -> None:
+        self._database = database
+        self._full_text_index = full_text_index
         self._read = read
 
     async def index(self, before: int | None = None) -> bool:
         """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
-        behind = [row[0] for row in await self._place.fetch("unindexed", BATCHES_PER_SWEEP)]
+        behind = [row[0] for row in await self._database.fetch("unindexed", BATCHES_PER_SWEEP)]
         for _ in range(BATCHES_PER_SWEEP // max(len(behind), 1)):
-            behind = [workspace for workspace in behind if await self._next_lot(workspace, before)]
+            behind = [workspace for workspace in behind if await self._index_next_batch(workspace, before)]
         return bool(behind)
 
-    async def catch_up(self, workspace: str, most: int | None = None) -> bool:
+    async def catch_up(self, workspace: str, max_batches: int | None = None) -> bool:
         """True if the documents are still behind the ledger after so many lots; without a bound they never are."""
-        while most is None or most > 0:
-            if not await self._next_lot(workspace):
+        while max_batches is None or max_batches > 0:
+            if not await self._index_next_batch(workspace):
                 return False
-            most = None if most is None else most - 1
+            max_batches = None if max_batches is None else max_batches - 1
         return True
 
     async def purge(self) -> None:
         """Takes words that were erased out of what the index has not thrown away yet."""
-        await self._finder.purge(self._place)
+        await self._full_text_index.purge(self._database)
 
     async def page(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
-        wanted = make_search_terms(workspace, query)
+        terms = make_search_terms(workspace, query)
         behind = await self._is_behind(workspace)
         if query.statuses == ("pending",):
-            page = await self._most_urgent(workspace, query, wanted)
+            page = await self._most_urgent(workspace, query, terms)
         else:
-            page = await self._newest(workspace, query, wanted)
+            page = await self._newest(workspace, query, terms)
         kept = tuple(_drop_arguments(stored, query) for stored in page.items if matches_query(stored, query))
         return ApprovalPage(kept, page.next, behind)
 
@@ -88,24 +88,24 @@ class ApprovalSearch:
 
     # Finding
 
-    async def _newest(self, workspace: str, query: ApprovalQuery, wanted: SearchTerms) -> ApprovalPage:
+    async def _newest(self, workspace: str, query: ApprovalQuery, terms: SearchTerms) -> ApprovalPage:
         span, limit = await self._span(workspace, query), clamp_limit(query)
-        most, farthest = self._finder.walk(wanted)
+        scan_limit, max_scan_limit = self._full_text_index.scan_limits(terms)
         found: list[Row] = []
         for _ in range(2):
-            if 0 < most <= farthest:
-                source = self._walked(wanted, span, most, limit)
+            if 0 < scan_limit <= max_scan_limit:
+                source = self._scan_query(terms, span, scan_limit, limit)
                 found = await self._fetch(page_query(source, workspace, _payload_columns(query)))
-                most = _next_scan_limit(most, len(found), limit)
+                scan_limit = _next_scan_limit(scan_limit, len(found), limit)
         if len(found) <= limit:
-            source = self._finder.newest(wanted, span, limit + 1)
+            source = self._full_text_index.newest(terms, span, limit + 1)
             found = await self._fetch(page_query(source, workspace, _payload_columns(query)))
         items = await self._read([row[:-1] for row in found[:limit]])
         return ApprovalPage(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
 
-    async def _most_urgent(self, workspace: str, query: ApprovalQuery, wanted: SearchTerms) -> ApprovalPage:
+    async def _most_urgent(self, workspace: str, query: ApprovalQuery, terms: SearchTerms) -> ApprovalPage:
         """Looks at those with the least time left; if they do not fill the page, at all that have the words."""
-        condition = self._finder.has(wanted)
+        condition = self._full_text_index.match_condition(terms)
         found = await self._fetch(
             scan_pending_query(condition, workspace, query, MAX_SCANNED_PENDING, _payload_columns(query))
         )
@@ -114,11 +114,11 @@ class ApprovalSearch:
         end = await self._fetch(scan_end_query(workspace, query, MAX_SCANNED_PENDING))
         if not end:
             return await self._urgent_page(found, query)
-        text, values = self._finder.some(wanted, workspace, MAX_SORTED_MATCHES + 1)
+        text, values = self._full_text_index.any_matching(terms, workspace, MAX_SORTED_MATCHES + 1)
         count = (await self._fetch((f"select count(*) from ({text}) found", values)))[0][0]  # noqa: S608  ours
         if count > MAX_SORTED_MATCHES:
             return replace(await self._urgent_page(found, query), next=make_cursor(*end[0]))
-        source = self._finder.some(wanted, workspace, MAX_SORTED_MATCHES)
+        source = self._full_text_index.any_matching(terms, workspace, MAX_SORTED_MATCHES)
         return await self._urgent_page(
             await self._fetch(sort_pending_query(source, workspace, query, _payload_columns(query))), query
         )
@@ -129,11 +129,11 @@ class ApprovalSearch:
         last = items[-1].approval if len(found) > limit else None
         return ApprovalPage(items, None if last is None else make_cursor(last.expires_at, last.id))
 
-    def _walked(self, wanted: SearchTerms, span: DocumentRange, most: int, limit: int) -> Sql:
-        has, values = self._finder.has(wanted)
+    def _scan_query(self, terms: SearchTerms, span: DocumentRange, scan_limit: int, limit: int) -> Sql:
+        has, values = self._full_text_index.match_condition(terms)
         text = (
             "select d.doc, d.id from ("  # noqa: S608  our own words, and whole numbers
-            f"select * from docs where doc > ? and doc < ? order by doc desc limit {most:d}"
+            f"select * from docs where doc > ? and doc < ? order by doc desc limit {scan_limit:d}"
             f") d where d.workspace = ? and {has} order by d.doc desc limit {limit + 1:d}"
         )
         return text, [span.above, span.below, span.workspace, *values]
@@ -142,58 +142,58 @@ class ApprovalSearch:
         """Documents are numbered in the order in which approvals are created, so times are numbers too."""
         span = DocumentRange(workspace)
         if query.since:
-            found = await self._place.fetch("last_doc_before", workspace, query.since)
+            found = await self._database.fetch("last_doc_before", workspace, query.since)
             span = replace(span, above=found[0][0]) if found else span
         if query.until is not None:
-            found = await self._place.fetch("first_doc_from", workspace, query.until)
+            found = await self._database.fetch("first_doc_from", workspace, query.until)
             span = replace(span, below=found[0][0]) if found else span
         if query.cursor:
             span = replace(span, below=min(span.below, read_search_cursor(query.cursor)))
         return span
 
     async def _fetch(self, sql: Sql) -> list[Row]:
-        return await self._place.fetch_text(*sql)
+        return await self._database.fetch_text(*sql)
 
     # Following the ledger
 
-    async def _next_lot(self, workspace: str, before: int | None = None) -> bool:
+    async def _index_next_batch(self, workspace: str, before: int | None = None) -> bool:
         """True if there may be more. Somebody else's lot that came first is as good as this one."""
-        found = await self._place.fetch("how_far", workspace)
+        found = await self._database.fetch("how_far", workspace)
         head, mark = found[0] if found else (0, 0)
         if mark >= head:
             return False
         order: dict[str, None] = {}
         end = mark
-        for seq, approval_id, at in await self._place.fetch("events_behind", workspace, mark, EVENTS_PER_BATCH):
+        for seq, approval_id, at in await self._database.fetch("events_behind", workspace, mark, EVENTS_PER_BATCH):
             if (len(order) == BATCH_SIZE and approval_id not in order) or (before is not None and at > before):
                 break
             order.update({approval_id: None} if approval_id else {})
             end = seq
         if end == mark:
             return False
-        made = await self._made(await self._place.fetch("to_index", workspace, mark, end))
+        made = await self._make_documents(await self._database.fetch("to_index", workspace, mark, end))
         known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
         added = [(approval_id, words) for approval_id, old, words in known if old is None]
         changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
-        await self._finder.keep(self._place, IndexBatch(workspace, mark, end, added, changed))
+        await self._full_text_index.write_batch(self._database, IndexBatch(workspace, mark, end, added, changed))
         return True
 
-    async def _made(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
+    async def _make_documents(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
         """The words of each document, as stored and as they should be; others get their turn on the way."""
         made = {}
         for number, row in enumerate(found, 1):
-            made[row[1]] = (row[-1], await self._words(row[:-1]))
+            made[row[1]] = (row[-1], await self._document_text(row[:-1]))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return made
 
-    async def _words(self, row: Row) -> str:
+    async def _document_text(self, row: Row) -> str:
         try:
-            return search_document(await self._whole(row))
+            return search_document(await self._read_one(row))
         except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
             return ""
 
-    async def _whole(self, row: Row) -> Stored:
+    async def _read_one(self, row: Row) -> Stored:
         """Where its terms are missing or altered, it is found by all the rest."""
         try:
             return (await self._read([row]))[0]
@@ -252,76 +252,76 @@ class SearchDatabase(Protocol):
 
     async def fetch(self, name: str, *values: object) -> list[Row]: ...
     async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
-    async def write(self, work: BatchItem) -> Any: ...
+    async def write(self, item: BatchItem) -> Any: ...
 
 
 class FullTextIndex(Protocol):
-    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
+    def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
         """How many of the newest documents are looked at one by one before the index is asked: first, and at most."""
 
-    def has(self, wanted: SearchTerms) -> Sql:
+    def match_condition(self, terms: SearchTerms) -> Sql:
         """A condition on a row `d` of docs."""
 
-    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
+    def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         """The numbers and ids of documents by the index, the newest first."""
 
-    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
+    def any_matching(self, terms: SearchTerms, workspace: str, limit: int) -> Sql:
         """The ids of documents by the index, in any order."""
 
-    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
+    async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
         """False if the mark stands elsewhere: then nothing was written."""
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """Path, start and text of passages of documents that have one of the words, the best first."""
 
-    async def purge(self, place: SearchDatabase) -> None:
+    async def purge(self, database: SearchDatabase) -> None:
         """Makes the index give up the words that documents no longer have."""
 
 
 class Fts5Index:
     """SQLite. Whole words come newest first, however many there are; the beginning of a word takes all of its words."""
 
-    def walk(self, wanted: SearchTerms) -> tuple[int, int]:
-        return SCAN_LIMITS if wanted.beginning else (0, 0)
+    def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
+        return SCAN_LIMITS if terms.prefix else (0, 0)
 
-    def has(self, wanted: SearchTerms) -> Sql:
-        patterns = [f"% {word} %" for word in wanted.words]
-        patterns += [f"% {wanted.beginning}%"] if wanted.beginning else []
+    def match_condition(self, terms: SearchTerms) -> Sql:
+        patterns = [f"% {word} %" for word in terms.words]
+        patterns += [f"% {terms.prefix}%"] if terms.prefix else []
         conditions = [_LIKE] * len(patterns)
-        if wanted.either:
-            conditions.append(f"({' or '.join([_LIKE] * len(wanted.either))})")
-        return " and ".join(conditions), [*patterns, *(f"% {word} %" for word in wanted.either)]
+        if terms.any_of:
+            conditions.append(f"({' or '.join([_LIKE] * len(terms.any_of))})")
+        return " and ".join(conditions), [*patterns, *(f"% {word} %" for word in terms.any_of)]
 
-    def newest(self, wanted: SearchTerms, span: DocumentRange, limit: int) -> Sql:
+    def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         text = (
             "select d.doc, d.id from found cross join docs d "  # noqa: S608  a whole number
             "where found match ? and found.rowid > ? and found.rowid < ? and d.doc = found.rowid and d.workspace = ? "
             f"order by found.rowid desc limit {limit:d}"
         )
-        return text, [self._expression(wanted), span.above, span.below, span.workspace]
+        return text, [self._expression(terms), span.above, span.below, span.workspace]
 
-    def some(self, wanted: SearchTerms, workspace: str, limit: int) -> Sql:
+    def any_matching(self, terms: SearchTerms, workspace: str, limit: int) -> Sql:
         text = (
             "select d.id from found cross join docs d "  # noqa: S608  a whole number
             f"where found match ? and d.doc = found.rowid and d.workspace = ? limit {limit:d}"
         )
-        return text, [self._expression(wanted), workspace]
+        return text, [self._expression(terms), workspace]
 
-    async def keep(self, place: SearchDatabase, lot: IndexBatch) -> bool:
+    async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
         """By the writer, as every change."""
 
         def run(tx: Transaction) -> bool:
-            found = tx.fetch("mark", lot.workspace, MARK)
-            if (found[0][0] if found else 0) != lot.old:
+            found = tx.fetch("mark", batch.workspace, MARK)
+            if (found[0][0] if found else 0) != batch.old:
                 return False
-            for approval_id, words in lot.added:
-                tx.write("insert_doc", lot.workspace, approval_id, words)
-            for approval_id, words in lot.changed:
-                tx.write("change_doc", words, lot.workspace, approval_id)
-            tx.write("write_mark", lot.workspace, MARK, lot.new)
+            for approval_id, words in batch.added:
+                tx.write("insert_doc", batch.workspace, approval_id, words)
+            for approval_id, words in batch.changed:
+                tx.write("change_doc", words, batch.workspace, approval_id)
+            tx.write("write_mark", batch.workspace, MARK, batch.new)
             return True
 
-        return bool(await place.write(BatchItem(run, lot.workspace, brief=False)))
+        return bool(await database.write(BatchItem(run, batch.workspace, is_short=False)))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
         """A word in the path counts double."""
@@ -334,19 +334,19 @@ class Fts5Index:
         )
         return text, [" OR ".join([f'"{word}"' for word in words]), workspace]
 
-    async def purge(self, place: SearchDatabase) -> None:
+    async def purge(self, database: SearchDatabase) -> None:
         """A part of the index after the other, so that a decision waits for one of them only."""
-        pages = (await place.fetch_text("select count(*) from found_data", ()))[0][0]
+        pages = (await database.fetch_text("select count(*) from found_data", ()))[0][0]
         for number in range(pages // PURGE_PAGES + 3):
-            await place.write(BatchItem(partial(_purge_step, number), "", brief=False))
+            await database.write(BatchItem(partial(_purge_step, number), "", is_short=False))
 
-    def _expression(self, wanted: SearchTerms) -> str:
+    def _expression(self, terms: SearchTerms) -> str:
         """No word holds a quotation mark, so nothing that people type is taken for an operator."""
-        parts = [f'"{word}"' for word in wanted.words]
-        if wanted.either:
-            parts.append("(" + " OR ".join([f'"{word}"' for word in wanted.either]) + ")")
-        if wanted.beginning:
-            parts.append(f'"{wanted.beginning}" *')
+        parts = [f'"{word}"' for word in terms.words]
+        if terms.any_of:
+            parts.append("(" + " OR ".join([f'"{word}"' for word in terms.any_of]) + ")")
+        if terms.prefix:
+            parts.append(f'"{terms.prefix}" *')
         return " AND ".join(parts)
 
 

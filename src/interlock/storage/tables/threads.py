@@ -35,8 +35,8 @@ OtherThreadStep = Callable[
 class Draft(NamedTuple):
     """What a model has said so far, behind this line."""
 
-    line: int
-    words: str
+    entry_number: int
+    text: str
 
 
 class SqlThreads:
@@ -50,26 +50,28 @@ class SqlThreads:
         found = await self._database.fetch("thread", workspace, thread_id)
         return _read_thread(found[0]) if found else None
 
-    async def of_person(self, workspace: str, person: str, before: tuple[int, str], limit: int) -> Sequence[Thread]:
+    async def list_by_person(
+        self, workspace: str, person: str, before: tuple[int, str], limit: int
+    ) -> Sequence[Thread]:
         """The newest first; `before` is time and id of the last one that was seen."""
         found = await self._database.fetch("threads_of", workspace, person, before[0], before[0], before[1], limit)
         return [_read_thread(row) for row in found]
 
-    async def of_everybody(self, workspace: str, before: tuple[int, str], limit: int) -> Sequence[Thread]:
+    async def list_all(self, workspace: str, before: tuple[int, str], limit: int) -> Sequence[Thread]:
         found = await self._database.fetch("threads_of_all", workspace, before[0], before[0], before[1], limit)
         return [_read_thread(row) for row in found]
 
     async def children(self, workspace: str, thread_id: str) -> Sequence[Thread]:
         return [_read_thread(row) for row in await self._database.fetch("threads_below", workspace, thread_id)]
 
-    async def lines(
+    async def entries(
         self, workspace: str, thread_id: str, after: int = 0, before: int = MAX_ENTRY_NUMBER
     ) -> Sequence[ThreadEntry]:
         """All of them behind `after`, and before `before`."""
         lines: list[ThreadEntry] = []
         while found := await self._database.fetch("lines", workspace, thread_id, after, before, ENTRIES_PER_READ):
             lines += [_read_entry(row) for row in found]
-            after = lines[-1].n
+            after = lines[-1].number
             if len(found) < ENTRIES_PER_READ:
                 break
         return lines
@@ -88,74 +90,79 @@ class SqlThreads:
         """One that is there already stays as it is."""
 
         def run(tx: Transaction) -> Thread:
-            tx.alone(f"thread {thread_id}")
+            tx.require_own_batch(f"thread {thread_id}")
             found = tx.fetch("thread", workspace, thread_id)
             return _read_thread(found[0]) if found else _write_transition(tx, new(tx.moment(workspace)))
 
         return cast(Thread, await self._database.write(BatchItem(run, workspace)))
 
     async def step(
-        self, workspace: str, thread_id: str, step: ThreadStep, also: Mapping[str, OtherThreadStep] | None = None
+        self, workspace: str, thread_id: str, step: ThreadStep, other_steps: Mapping[str, OtherThreadStep] | None = None
     ) -> Thread:
         """`also` is what happens to other threads, by their ids: with this step, or not at all."""
 
         def run(tx: Transaction) -> Thread:
-            tx.alone(f"thread {thread_id}")
+            tx.require_own_batch(f"thread {thread_id}")
             thread = _require_thread(tx.fetch("thread", workspace, thread_id), thread_id)
-            move = step(thread, tx.moment(workspace))
+            transition = step(thread, tx.moment(workspace))
             moves = [
                 each(_read_other_thread(tx, workspace, other), tx.moment(workspace))
-                for other, each in (also or {}).items()
+                for other, each in (other_steps or {}).items()
             ]
-            return _write_transitions(tx, [*(each for each in moves if each is not None), move])[-1]
+            return _write_transitions(tx, [*(each for each in moves if each is not None), transition])[-1]
 
         return cast(Thread, await self._database.write(BatchItem(run, workspace)))
 
-    async def once(self, place: Answered, digest: str, thread_id: str, step: FirstThreadStep) -> IdempotencyRecord:
+    async def step_once(
+        self, idempotency_key: Answered, digest: str, thread_id: str, step: FirstThreadStep
+    ) -> IdempotencyRecord:
         """A step that may be sent again: with what it writes it is kept that it was done, and where in the thread."""
 
         def run(tx: Transaction) -> IdempotencyRecord:
-            tx.alone(f"answer {place}")
-            tx.alone(f"thread {thread_id}")
-            known = tx.fetch("answer", *place)
+            tx.require_own_batch(f"answer {idempotency_key}")
+            tx.require_own_batch(f"thread {thread_id}")
+            known = tx.fetch("answer", *idempotency_key)
             if known:
                 return IdempotencyRecord(known[0][0], known[0][1], bytes(known[0][2]))
-            found = tx.fetch("thread", place.workspace, thread_id)
-            thread = _write_transition(tx, step(_read_thread(found[0]) if found else None, tx.moment(place.workspace)))
-            done = canonical({"thread_id": thread.id, "line": thread.lines})
-            tx.write("claim_answer", *place, digest, DONE_STATUS, done, self._database.clock())
+            found = tx.fetch("thread", idempotency_key.workspace, thread_id)
+            thread = _write_transition(
+                tx, step(_read_thread(found[0]) if found else None, tx.moment(idempotency_key.workspace))
+            )
+            done = canonical({"thread_id": thread.id, "line": thread.entry_count})
+            tx.write("claim_answer", *idempotency_key, digest, DONE_STATUS, done, self._database.clock())
             return IdempotencyRecord(digest, DONE_STATUS, done, NEW_MARK)
 
         return cast(
-            IdempotencyRecord, await self._database.write(BatchItem(run, place.workspace, (("answer", *place),)))
+            IdempotencyRecord,
+            await self._database.write(BatchItem(run, idempotency_key.workspace, (("answer", *idempotency_key),))),
         )
 
-    async def to_erase(self, workspace: str, erasure: Erasure) -> Sequence[str]:
+    async def find_erasable_ids(self, workspace: str, erasure: Erasure) -> Sequence[str]:
         """A thread, or all of somebody's, each with those that its agents opened."""
         match erasure.scope:
             case "thread":
-                return await self._below(workspace, erasure.what)
+                return await self._subtree_ids(workspace, erasure.target)
             case "person":
-                return await self._all_of(workspace, erasure.what)
+                return await self._person_thread_ids(workspace, erasure.target)
             case _:
                 return ()
 
     async def erase(self, workspace: str, thread_id: str, by: str, *, dry_run: bool) -> ErasureResult:
         return cast(ErasureResult, await self._database.write(_erase_thread(workspace, thread_id, by, dry_run=dry_run)))
 
-    async def _all_of(self, workspace: str, person: str) -> Sequence[str]:
+    async def _person_thread_ids(self, workspace: str, person: str) -> Sequence[str]:
         found: list[str] = []
         before = (2**62, "")
-        while page := await self.of_person(workspace, person, before, PAGE_SIZE):
+        while page := await self.list_by_person(workspace, person, before, PAGE_SIZE):
             for thread in page:
-                found += await self._below(workspace, thread.id)
+                found += await self._subtree_ids(workspace, thread.id)
             before = (page[-1].updated_at, page[-1].id)
         return found
 
-    async def _below(self, workspace: str, thread_id: str) -> Sequence[str]:
+    async def _subtree_ids(self, workspace: str, thread_id: str) -> Sequence[str]:
         found = [thread_id] if await self.find(workspace, thread_id) else []
         for child in await self.children(workspace, thread_id):
-            found += await self._below(workspace, child.id)
+            found += await self._subtree_ids(workspace, child.id)
         return found
 
     async def draft(self, workspace: str, thread_id: str) -> Draft | None:
@@ -172,21 +179,21 @@ def _erase_thread(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> 
     """Takes the lines, the title, the draft and what was asked in words. One that is at work is left."""
 
     def run(tx: Transaction) -> ErasureResult:
-        tx.alone(f"thread {thread_id}")
+        tx.require_own_batch(f"thread {thread_id}")
         thread = _require_thread(tx.fetch("thread", workspace, thread_id), thread_id)
         if not tx.fetch("told_lines", workspace, thread_id)[0][0]:
             return ErasureResult()
         try:
-            move = erase(thread, by, tx.moment(workspace))
+            transition = erase(thread, by, tx.moment(workspace))
         except Conflict:
-            return ErasureResult(open=((thread_id, thread.status),))
+            return ErasureResult(skipped=((thread_id, thread.status),))
         if not dry_run:
             tx.write("erase_lines", workspace, thread_id)
             tx.write("drop_draft", workspace, thread_id)
-            _write_transition(tx, move)
+            _write_transition(tx, transition)
         return ErasureResult(threads=1)
 
-    return BatchItem(run, workspace, brief=False)
+    return BatchItem(run, workspace, is_short=False)
 
 
 def check_lease(tx: Transaction, workspace: str, thread_id: str, fence: int) -> None:
@@ -195,36 +202,36 @@ def check_lease(tx: Transaction, workspace: str, thread_id: str, fence: int) -> 
 
 
 def _read_other_thread(tx: Transaction, workspace: str, thread_id: str) -> Thread | None:
-    tx.alone(f"thread {thread_id}")
+    tx.require_own_batch(f"thread {thread_id}")
     found = tx.fetch("thread", workspace, thread_id)
     return _read_thread(found[0]) if found else None
 
 
-def _write_transition(tx: Transaction, move: ThreadTransition) -> Thread:
-    return _write_transitions(tx, [move])[0]
+def _write_transition(tx: Transaction, transition: ThreadTransition) -> Thread:
+    return _write_transitions(tx, [transition])[0]
 
 
-def _write_transitions(tx: Transaction, moves: Sequence[ThreadTransition]) -> list[Thread]:
+def _write_transitions(tx: Transaction, transitions: Sequence[ThreadTransition]) -> list[Thread]:
     """What cannot be kept is refused before anything is written: the batch goes on, for it holds what others want."""
-    bodies = [[canonical(line.body) for line in move.lines] for move in moves]
-    return [_insert_transition(tx, move, kept) for move, kept in zip(moves, bodies, strict=True)]
+    bodies = [[canonical(entry.body) for entry in transition.entries] for transition in transitions]
+    return [_insert_transition(tx, transition, kept) for transition, kept in zip(transitions, bodies, strict=True)]
 
 
-def _insert_transition(tx: Transaction, move: ThreadTransition, bodies: Sequence[bytes]) -> Thread:
-    thread = move.thread
-    tx.tell(thread.workspace, ledger_events(move))
+def _insert_transition(tx: Transaction, transition: ThreadTransition, bodies: Sequence[bytes]) -> Thread:
+    thread = transition.thread
+    tx.append_events(thread.workspace, ledger_events(transition))
     now = tx.moment(thread.workspace).now
-    for number, (line, body) in enumerate(zip(move.lines, bodies, strict=True), thread.lines + 1):
-        tx.write("insert_line", thread.workspace, thread.id, number, now, line.kind, line.actor, body)
-    thread = replace(thread, lines=thread.lines + len(move.lines))
-    if any(line.kind in DRAFT_ENDING_KINDS for line in move.lines):
+    for number, (entry, body) in enumerate(zip(transition.entries, bodies, strict=True), thread.entry_count + 1):
+        tx.write("insert_line", thread.workspace, thread.id, number, now, entry.kind, entry.actor, body)
+    thread = replace(thread, entry_count=thread.entry_count + len(transition.entries))
+    if any(entry.kind in DRAFT_ENDING_KINDS for entry in transition.entries):
         tx.write("drop_draft", thread.workspace, thread.id)
     tx.write("write_thread", *_thread_values(thread))
-    for other in move.wakes:
-        tx.wake(thread.workspace, other)
-    tx.thread_changed(thread.workspace, thread.id)
+    for other in transition.wake_threads:
+        tx.wake_thread(thread.workspace, other)
+    tx.mark_thread_changed(thread.workspace, thread.id)
     if thread.status == "ready":
-        tx.thread_changed("", DUE_THREADS_TOPIC)
+        tx.mark_thread_changed("", DUE_THREADS_TOPIC)
     return thread
 
 
@@ -250,9 +257,9 @@ def _read_thread(row: Row) -> Thread:
         parent_call=call,
         path=tuple(json.loads(path)),
         status=status,
-        lines=lines,
+        entry_count=lines,
         due_at=due,
-        woken=woken,
+        wake_count=woken,
         runner=runner,
         fence=fence,
         confirmation=confirmation,
@@ -264,7 +271,7 @@ def _read_thread(row: Row) -> Thread:
 def _thread_values(t: Thread) -> tuple[object, ...]:
     confirmation = json.dumps(asdict(t.confirmation)) if t.confirmation else ""
     who = (t.workspace, t.id, t.agent, t.person, t.title, t.parent, t.parent_call, json.dumps(t.path))
-    held = (t.status, t.lines, t.due_at, t.woken, t.runner, t.fence)
+    held = (t.status, t.entry_count, t.due_at, t.wake_count, t.runner, t.fence)
     return (*who, *held, confirmation, t.created_at, t.updated_at)
 
 

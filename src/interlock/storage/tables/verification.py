@@ -41,7 +41,7 @@ _ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
 class SqlAuditReader:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sound: set[str] = set()  # definitions
+        self._verified_specs: set[str] = set()  # definitions
 
     async def approvals(self, workspace: str, after: str, until: str, limit: int) -> AuditPage:
         """By their ids: those after one and up to another."""
@@ -49,8 +49,8 @@ class SqlAuditReader:
         terms: dict[str, Ask | str] = {}
         for sha256 in {str(row[rows.TERMS_COLUMN + 1]) for row in found}:
             terms[sha256] = await self._terms(sha256)
-        for sha256 in {str(row[SPEC_COLUMN + 1]) for row in found} - self._sound:
-            await self._look_at_spec(sha256)
+        for sha256 in {str(row[SPEC_COLUMN + 1]) for row in found} - self._verified_specs:
+            await self._verify_spec(sha256)
         items = [(str(row[ID_COLUMN + 1]), self._read(row[1:], terms)) for row in found]
         return AuditPage(found[0][0] if found else 0, items)
 
@@ -82,7 +82,7 @@ class SqlAuditReader:
         known = terms[str(row[rows.TERMS_COLUMN])]
         if isinstance(known, str):
             return known
-        if row[SPEC_COLUMN] not in self._sound:
+        if row[SPEC_COLUMN] not in self._verified_specs:
             return "The definition of its tool is missing or was altered."
         try:
             return Stored(
@@ -101,12 +101,12 @@ class SqlAuditReader:
         except PARSE_ERRORS as error:
             return f"Its terms cannot be read: {error}."
 
-    async def _look_at_spec(self, sha256: str) -> None:
+    async def _verify_spec(self, sha256: str) -> None:
         found = await self._database.fetch("spec", sha256)
-        if len(self._sound) >= MAX_CACHED_DEFINITIONS:
-            self._sound.clear()
+        if len(self._verified_specs) >= MAX_CACHED_DEFINITIONS:
+            self._verified_specs.clear()
         if found and isinstance(found[0][0], bytes) and digest(found[0][0]) == sha256:
-            self._sound.add(sha256)
+            self._verified_specs.add(sha256)
 
 
 ID_COLUMN, SPEC_COLUMN = 1, 12  # columns of an approval
@@ -135,17 +135,17 @@ async def backfill_statements(database: Database) -> list[str]:
 
 def backfill_statement(workspace: str) -> BatchItem:
     def run(tx: Transaction) -> bool:
-        tx.alone(f"stating of {workspace}")
+        tx.require_own_batch(f"stating of {workspace}")
         if tx.fetch("mark", workspace, STATED_KIND):
             return False  # another process was here
         tx.write("write_mark", workspace, STATED_KIND, tx.head(workspace).seq)
         if _is_stated(tx, workspace):
             return False
         found = {table: list(_read_rows(tx, table, workspace)) for table in TABLES}
-        tx.tell(workspace, [stated_event(found, dict(_open_approvals(tx, workspace)))])
+        tx.append_events(workspace, [stated_event(found, dict(_open_approvals(tx, workspace)))])
         return True
 
-    return BatchItem(run, workspace, brief=False)
+    return BatchItem(run, workspace, is_short=False)
 
 
 def _is_stated(tx: Transaction, workspace: str) -> bool:

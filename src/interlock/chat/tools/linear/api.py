@@ -44,7 +44,7 @@ class LinearAccess:
     transport: httpx2.AsyncBaseTransport | None = None
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[LinearClient]:
+    async def open_client(self) -> AsyncIterator[LinearClient]:
         authorization = self.key if self.key.startswith(PERSONAL_KEY_PREFIX) else f"Bearer {self.key}"
         headers = {"authorization": authorization, "accept": "application/json"}
         async with httpx2.AsyncClient(
@@ -59,15 +59,15 @@ def _tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def make_linear_access(kit: ToolContext) -> LinearAccess | None:
+def make_linear_access(context: ToolContext) -> LinearAccess | None:
     """None where there is no key; a stand-in takes any."""
-    settings = kit.settings
-    key = str(settings.get("key") or (f"{PERSONAL_KEY_PREFIX}demo" if kit.transport else ""))
+    settings = context.settings
+    key = str(settings.get("key") or (f"{PERSONAL_KEY_PREFIX}demo" if context.transport else ""))
     url, team = str(settings.get("url") or API_URL), str(settings.get("team") or "")
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
         raise Misconfigured("The url of the linear tools has to begin with https://, since the key is sent there.")
-    return LinearAccess(url, key, team, kit.transport) if key else None
+    return LinearAccess(url, key, team, context.transport) if key else None
 
 
 def idempotent_id(kind: str, key: str) -> str:
@@ -94,17 +94,19 @@ class LinearClient:
         self._access = access
         self._http = http
 
-    async def ask(self, document: str, **variables: object) -> Node:
+    async def query(self, document: str, **variables: object) -> Node:
         return await self._exchange(document, variables, ToolFailed, NOTHING_DONE)
 
-    async def change(self, document: str, **variables: object) -> Node:
+    async def mutate(self, document: str, **variables: object) -> Node:
         """The payload of a mutation, which the document calls `done`."""
         done = get_path(await self._exchange(document, variables, EffectUnknown, EFFECT_UNKNOWN), "done")
         if not isinstance(done, Mapping) or done.get("success") is not True:
             raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
         return done
 
-    async def _exchange(self, document: str, variables: Mapping[str, object], lost: LostError, unheard: str) -> Node:
+    async def _exchange(
+        self, document: str, variables: Mapping[str, object], lost_error: LostError, effect_hint: str
+    ) -> Node:
         """`lost` and `unheard` say what it means if no answer comes."""
         try:
             body = {"query": document, "variables": variables}
@@ -112,18 +114,18 @@ class LinearClient:
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             raise ToolFailed(f"Linear cannot be reached. {NOTHING_DONE} Try again later.") from None
         except httpx2.TimeoutException:
-            raise lost(f"Linear did not answer within {REQUEST_TIMEOUT:.0f} seconds. {unheard}") from None
+            raise lost_error(f"Linear did not answer within {REQUEST_TIMEOUT:.0f} seconds. {effect_hint}") from None
         except httpx2.HTTPError as error:
-            raise lost(f"The connection to Linear broke ({type(error).__name__}). {unheard}") from None
+            raise lost_error(f"The connection to Linear broke ({type(error).__name__}). {effect_hint}") from None
         answer = _object(response)
         if errors := [error for error in _list(answer.get("errors")) if isinstance(error, Mapping)]:
-            raise self._refusal(response, errors[0], lost, unheard)
+            raise self._refusal(response, errors[0], lost_error, effect_hint)
         data = answer.get("data")
         if response.status_code != 200 or not isinstance(data, Mapping):
-            raise self._refusal(response, {}, lost, unheard)
+            raise self._refusal(response, {}, lost_error, effect_hint)
         return data
 
-    def _refusal(self, response: httpx2.Response, error: Node, lost: LostError, unheard: str) -> ToolFailed:
+    def _refusal(self, response: httpx2.Response, error: Node, lost_error: LostError, effect_hint: str) -> ToolFailed:
         status, code = response.status_code, str(get_path(error, "extensions", "code") or "")
         message = str(error.get("message") or "")
         words = self._clean(str(get_path(error, "extensions", "userPresentableMessage") or message))
@@ -138,7 +140,7 @@ class LinearClient:
         if message.startswith("Entity not found"):
             return LinearNotFound(words)
         if status >= 500 or code in ("INTERNAL_SERVER_ERROR", "INTERNAL_ERROR") or not words:
-            return lost(f"Linear failed (HTTP {status}). {unheard} {words}".rstrip())
+            return lost_error(f"Linear failed (HTTP {status}). {effect_hint} {words}".rstrip())
         return ToolFailed(f"Linear refused: {words}")
 
     def _clean(self, words: str) -> str:

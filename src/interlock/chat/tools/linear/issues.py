@@ -24,30 +24,32 @@ DEFAULT_LIMIT = 20
 NOT_CHANGED = "It is not as it was to be."  # the failure that led to looking is told, not this
 
 
-async def list_issues(linear: LinearClient, use: ToolInvocation) -> object:
+async def list_issues(linear: LinearClient, invocation: ToolInvocation) -> object:
     wanted: dict[str, object] = {}
-    if status := text_argument(use.args, "status"):
+    if status := text_argument(invocation.args, "status"):
         wanted["state"] = {"name": {"eqIgnoreCase": await names.find_status_name(linear, status)}}
-    if assignee := text_argument(use.args, "assignee"):
+    if assignee := text_argument(invocation.args, "assignee"):
         person = await names.find_person(linear, assignee)
         wanted["assignee"] = {"id": {"eq": person.id}} if person else {"null": True}
-    data = await linear.ask(documents.ISSUES, filter=wanted, first=use.args.get("limit", DEFAULT_LIMIT))
+    data = await linear.query(documents.ISSUES, filter=wanted, first=invocation.args.get("limit", DEFAULT_LIMIT))
     return _issue_list_json(data.get("issues"))
 
 
-async def search_issues(linear: LinearClient, use: ToolInvocation) -> object:
-    data = await linear.ask(
-        documents.SEARCH, term=text_argument(use.args, "query"), first=use.args.get("limit", DEFAULT_LIMIT)
+async def search_issues(linear: LinearClient, invocation: ToolInvocation) -> object:
+    data = await linear.query(
+        documents.SEARCH,
+        term=text_argument(invocation.args, "query"),
+        first=invocation.args.get("limit", DEFAULT_LIMIT),
     )
     return _issue_list_json(data.get("searchIssues"))
 
 
-async def create_issue(linear: LinearClient, use: ToolInvocation) -> object:
-    issue_id = idempotent_id("issue", use.key)
+async def create_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue_id = idempotent_id("issue", invocation.key)
 
     async def make() -> object:
-        done = await linear.change(
-            documents.CREATE_ISSUE, input={"id": issue_id, **await new_issue_input(linear, use.args)}
+        done = await linear.mutate(
+            documents.CREATE_ISSUE, input={"id": issue_id, **await new_issue_input(linear, invocation.args)}
         )
         return issue_json(done.get("issue"))
 
@@ -67,17 +69,17 @@ async def new_issue_input(linear: LinearClient, args: Args) -> Mapping[str, obje
     return new
 
 
-async def update_issue(linear: LinearClient, use: ToolInvocation) -> object:
+async def update_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
     """Only what is named here is passed on: Linear's own input could also delete the issue."""
-    issue = await find_open_issue(linear, use.args)
-    return await _update_issue(linear, issue, pick_arguments(use.args, "title", "description", "priority"))
+    issue = await find_open_issue(linear, invocation.args)
+    return await _update_issue(linear, issue, pick_arguments(invocation.args, "title", "description", "priority"))
 
 
-async def delete_issue(linear: LinearClient, use: ToolInvocation) -> object:
-    issue = await names.find_issue(linear, text_argument(use.args, "id"))
+async def delete_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue = await names.find_issue(linear, text_argument(invocation.args, "id"))
 
     async def make() -> None:
-        await linear.change(documents.DELETE_ISSUE, id=issue["id"])
+        await linear.mutate(documents.DELETE_ISSUE, id=issue["id"])
 
     async def look() -> None:
         if (await names.find_issue(linear, issue["id"])).get("trashed") is not True:
@@ -88,24 +90,24 @@ async def delete_issue(linear: LinearClient, use: ToolInvocation) -> object:
     return {"id": get_text(issue, "identifier"), "title": get_text(issue, "title"), "deleted": True}
 
 
-async def assign_issue(linear: LinearClient, use: ToolInvocation) -> object:
-    issue = await find_open_issue(linear, use.args)
-    person = await names.find_person(linear, text_argument(use.args, "assignee"))
+async def assign_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue = await find_open_issue(linear, invocation.args)
+    person = await names.find_person(linear, text_argument(invocation.args, "assignee"))
     return await _update_issue(linear, issue, {"assigneeId": person.id if person else None})
 
 
-async def change_status(linear: LinearClient, use: ToolInvocation) -> object:
-    issue = await find_open_issue(linear, use.args)
-    status = await names.find_status(linear, text_argument(use.args, "status"), get_text(issue, "team", "id"))
+async def change_status(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue = await find_open_issue(linear, invocation.args)
+    status = await names.find_status(linear, text_argument(invocation.args, "status"), get_text(issue, "team", "id"))
     return await _update_issue(linear, issue, {"stateId": status.id})
 
 
-async def add_label(linear: LinearClient, use: ToolInvocation) -> object:
-    issue = await find_open_issue(linear, use.args)
-    label = await names.find_label(linear, text_argument(use.args, "label"), get_text(issue, "team", "id"))
+async def add_label(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue = await find_open_issue(linear, invocation.args)
+    label = await names.find_label(linear, text_argument(invocation.args, "label"), get_text(issue, "team", "id"))
 
     async def make() -> object:
-        done = await linear.change(documents.ADD_LABEL, id=issue["id"], labelId=label.id)
+        done = await linear.mutate(documents.ADD_LABEL, id=issue["id"], labelId=label.id)
         return issue_json(done.get("issue"))
 
     async def look() -> object:
@@ -117,16 +119,16 @@ async def add_label(linear: LinearClient, use: ToolInvocation) -> object:
     return issue_json(issue) if _has_label(issue, label.id) else await create_or_find(make, look)
 
 
-async def comment(linear: LinearClient, use: ToolInvocation) -> object:
-    comment_id = idempotent_id("comment", use.key)
+async def comment(linear: LinearClient, invocation: ToolInvocation) -> object:
+    comment_id = idempotent_id("comment", invocation.key)
 
     async def make() -> object:
-        issue = await find_open_issue(linear, use.args)
-        new = {"id": comment_id, "issueId": issue["id"], "body": text_argument(use.args, "body")}
-        return _comment_json((await linear.change(documents.CREATE_COMMENT, input=new)).get("comment"))
+        issue = await find_open_issue(linear, invocation.args)
+        new = {"id": comment_id, "issueId": issue["id"], "body": text_argument(invocation.args, "body")}
+        return _comment_json((await linear.mutate(documents.CREATE_COMMENT, input=new)).get("comment"))
 
     async def look() -> object:
-        return _comment_json((await linear.ask(documents.COMMENT, id=comment_id)).get("comment"))
+        return _comment_json((await linear.query(documents.COMMENT, id=comment_id)).get("comment"))
 
     return await create_or_find(make, look)
 
@@ -167,7 +169,7 @@ def pick_arguments(args: Args, *fields: str) -> dict[str, object]:
 
 async def _update_issue(linear: LinearClient, issue: Node, changed: Mapping[str, object]) -> object:
     async def make() -> object:
-        done = await linear.change(documents.UPDATE_ISSUE, id=issue["id"], input=changed)
+        done = await linear.mutate(documents.UPDATE_ISSUE, id=issue["id"], input=changed)
         return issue_json(done.get("issue"))
 
     async def look() -> object:

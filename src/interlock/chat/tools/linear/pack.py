@@ -15,8 +15,8 @@ WorkFunction = Callable[[LinearClient, ToolInvocation], Awaitable[object]]
 PreviewFunction = Callable[[LinearClient, Args], Awaitable[str]]
 
 
-def reads(kit: ToolContext) -> Sequence[Tool]:
-    access = make_linear_access(kit)
+def reads(context: ToolContext) -> Sequence[Tool]:
+    access = make_linear_access(context)
     if access is None:
         return ()
     return (
@@ -37,8 +37,8 @@ def reads(kit: ToolContext) -> Sequence[Tool]:
     )
 
 
-def writes(kit: ToolContext) -> Sequence[Tool]:
-    access = make_linear_access(kit)
+def writes(context: ToolContext) -> Sequence[Tool]:
+    access = make_linear_access(context)
     return () if access is None else (*_issue_tools(access), *_planning_tools(access))
 
 
@@ -108,9 +108,9 @@ def _write_tool(
 
 
 def _run(access: LinearAccess, work: WorkFunction) -> RunTool:
-    async def run(use: ToolInvocation) -> object:
-        async with access.opened() as linear:
-            return await work(linear, use)
+    async def run(invocation: ToolInvocation) -> object:
+        async with access.open_client() as linear:
+            return await work(linear, invocation)
 
     return run
 
@@ -118,7 +118,7 @@ def _run(access: LinearAccess, work: WorkFunction) -> RunTool:
 def _preview(access: LinearAccess, look: PreviewFunction) -> Callable[[Args], Awaitable[str]]:
     async def preview(args: Args) -> str:
         try:
-            async with access.opened() as linear:
+            async with access.open_client() as linear:
                 return await look(linear, args)
         except ToolFailed as failed:
             return f"This could not be looked up, and may fail: {failed.message}"

@@ -22,51 +22,51 @@ from interlock.core.errors import ToolFailed
 MAX_SUMMARY = 255  # characters of a project's description; what is longer is its content
 
 
-async def create_project(linear: LinearClient, use: ToolInvocation) -> object:
-    project_id = idempotent_id("project", use.key)
+async def create_project(linear: LinearClient, invocation: ToolInvocation) -> object:
+    project_id = idempotent_id("project", invocation.key)
 
     async def make() -> object:
-        team = await names.find_team(linear, text_argument(use.args, "team"))
-        about = text_argument(use.args, "description")
+        team = await names.find_team(linear, text_argument(invocation.args, "team"))
+        about = text_argument(invocation.args, "description")
         where = "description" if len(about) <= MAX_SUMMARY else "content"
         new = {
             "id": project_id,
-            "name": text_argument(use.args, "name"),
+            "name": text_argument(invocation.args, "name"),
             "teamIds": [team.id],
             **({where: about} if about else {}),
         }
-        return _project_json((await linear.change(documents.CREATE_PROJECT, input=new)).get("project"))
+        return _project_json((await linear.mutate(documents.CREATE_PROJECT, input=new)).get("project"))
 
     async def look() -> object:
-        return _project_json((await linear.ask(documents.PROJECT, id=project_id)).get("project"))
+        return _project_json((await linear.query(documents.PROJECT, id=project_id)).get("project"))
 
     return await create_or_find(make, look)
 
 
-async def create_cycle(linear: LinearClient, use: ToolInvocation) -> object:
-    cycle_id = idempotent_id("cycle", use.key)
+async def create_cycle(linear: LinearClient, invocation: ToolInvocation) -> object:
+    cycle_id = idempotent_id("cycle", invocation.key)
 
     async def make() -> object:
-        dates = parse_dates(use.args)
-        team = await names.find_team(linear, text_argument(use.args, "team"))
-        new = {"id": cycle_id, "teamId": team.id, **pick_arguments(use.args, "name"), **dates}
-        return cycle_json((await linear.change(documents.CREATE_CYCLE, input=new)).get("cycle"))
+        dates = parse_dates(invocation.args)
+        team = await names.find_team(linear, text_argument(invocation.args, "team"))
+        new = {"id": cycle_id, "teamId": team.id, **pick_arguments(invocation.args, "name"), **dates}
+        return cycle_json((await linear.mutate(documents.CREATE_CYCLE, input=new)).get("cycle"))
 
     async def look() -> object:
-        return cycle_json((await linear.ask(documents.CYCLE, id=cycle_id)).get("cycle"))
+        return cycle_json((await linear.query(documents.CYCLE, id=cycle_id)).get("cycle"))
 
     return await create_or_find(make, look)
 
 
-async def update_cycle(linear: LinearClient, use: ToolInvocation) -> object:
-    changed = {**pick_arguments(use.args, "name"), **parse_dates(use.args)}
-    cycle = await names.find_cycle(linear, text_argument(use.args, "id"))
+async def update_cycle(linear: LinearClient, invocation: ToolInvocation) -> object:
+    changed = {**pick_arguments(invocation.args, "name"), **parse_dates(invocation.args)}
+    cycle = await names.find_cycle(linear, text_argument(invocation.args, "id"))
 
     async def make() -> object:
-        return cycle_json((await linear.change(documents.UPDATE_CYCLE, id=cycle["id"], input=changed)).get("cycle"))
+        return cycle_json((await linear.mutate(documents.UPDATE_CYCLE, id=cycle["id"], input=changed)).get("cycle"))
 
     async def look() -> object:
-        now = require_object((await linear.ask(documents.CYCLE, id=cycle["id"])).get("cycle"), "cycle")
+        now = require_object((await linear.query(documents.CYCLE, id=cycle["id"])).get("cycle"), "cycle")
         if any(now.get(name) != value for name, value in changed.items()):
             raise ToolFailed(NOT_CHANGED)
         return cycle_json(now)

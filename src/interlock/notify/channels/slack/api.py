@@ -42,26 +42,26 @@ class SlackApi:
     bot_token: str
     app_token: str
 
-    async def post(self, method: str, body: Mapping[str, object], place: str = "") -> Json:
+    async def post(self, method: str, body: Mapping[str, object], destination: str = "") -> Json:
         """A method that writes, which takes JSON; `place` is named when it is at fault."""
-        return await self._call(method, json.dumps(body).encode(), JSON, place)
+        return await self._call(method, json.dumps(body).encode(), JSON, destination)
 
-    async def ask(self, method: str, **fields: str) -> Json:
+    async def query(self, method: str, **fields: str) -> Json:
         """A method that reads, which takes a form and nothing else."""
         return await self._call(method, urlencode(fields).encode(), FORM, "")
 
-    async def _call(self, method: str, content: bytes, headers: Mapping[str, str], place: str) -> Json:
+    async def _call(self, method: str, content: bytes, headers: Mapping[str, str], destination: str) -> Json:
         token = self.app_token if method == "apps.connections.open" else self.bot_token
         answer = await self.poster.post(content, {**headers, "authorization": f"Bearer {token}"}, f"{self.url}{method}")
         try:
-            said = json.loads(answer.content)
+            payload = json.loads(answer.content)
         except ValueError:
-            said = None
-        if not isinstance(said, dict):
+            payload = None
+        if not isinstance(payload, dict):
             raise DeliveryDelayed("Slack answered something that is not an answer of its API.")
-        if said.get("ok") is True:
-            return said
-        raise _failure(str(said.get("error", "")), method, visible(place), parse_retry_after(answer.headers))
+        if payload.get("ok") is True:
+            return payload
+        raise _failure(str(payload.get("error", "")), method, visible(destination), parse_retry_after(answer.headers))
 
 
 def _failure(code: str, method: str, place: str, after: float) -> DeliveryFailed:

@@ -48,24 +48,26 @@ def render_message(message: Notification, *, interactive: bool) -> Json:
 
 def render_reminder(message: Notification) -> Json:
     """A reply below the message."""
-    topic = message.topic
-    asked = message_text.approvers_sentence(topic.approval) if topic else ""
+    approval_view = message.approval_view
+    asked = message_text.approvers_sentence(approval_view.approval) if approval_view else ""
     return {
         "text": escape_and_cut(message_text.title(message, 400), 2_000),
         "blocks": [text_block(message_text.title(message, 400)), note_block(asked), link_block(message)],
     }
 
 
-def is_shown_in_full(topic: ApprovalView) -> bool:
+def is_shown_in_full(approval_view: ApprovalView) -> bool:
     """Whether a message has every argument, finding and preview of it, and nothing of these is cut."""
-    card, fields = topic.card, _fields(topic)
-    groups = list(_details(topic))
+    card, fields = approval_view.card, _fields(approval_view)
+    groups = list(_details(approval_view))
     return (
         len(fields) <= MAX_FIELDS
         and all(map(_is_uncut, fields))
         and all(fits_in_note(f"{_sign(each)} {each.message}") for each in card.findings)
-        and all(len(text) <= MAX_PREVIEW and len(escape_code(text, UNCUT)) <= MAX_CODE for text in _previews(topic))
-        and len(_fit_blocks(iter(groups), *_space_left(_head(topic, "")))) == sum(map(len, groups))
+        and all(
+            len(text) <= MAX_PREVIEW and len(escape_code(text, UNCUT)) <= MAX_CODE for text in _previews(approval_view)
+        )
+        and len(_fit_blocks(iter(groups), *_space_left(_head(approval_view, "")))) == sum(map(len, groups))
     )
 
 
@@ -111,7 +113,7 @@ def note_block(text: str) -> Json:
 
 def link_block(message: Notification) -> Json:
     """Without a button, for which an app has to listen."""
-    is_over = message.topic is not None and not message.topic.is_open
+    is_over = message.approval_view is not None and not message.approval_view.is_open
     return markup_block(f"<{escape(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
 
 
@@ -121,29 +123,29 @@ def markup_block(text: str) -> Json:
 
 
 def _blocks(message: Notification, *, interactive: bool) -> list[Json]:
-    topic = message.topic
-    if topic is None:
+    approval_view = message.approval_view
+    if approval_view is None:
         return [text_block(message_text.title(message, 400)), link_block(message)]
-    blocks = _head(topic, message_text.title(message, 120))
-    blocks += _fit_blocks(_details(topic), *_space_left(blocks))
-    blocks += [note_block(message_text.status_sentence(topic))]
-    blocks += [note_block(message_text.shorten(topic.result, MAX_QUOTE))] if topic.result else []
-    if topic.is_open and message.purpose != "expired":
-        blocks += [_deadline(topic)]
+    blocks = _head(approval_view, message_text.title(message, 120))
+    blocks += _fit_blocks(_details(approval_view), *_space_left(blocks))
+    blocks += [note_block(message_text.status_sentence(approval_view))]
+    blocks += [note_block(message_text.shorten(approval_view.result, MAX_QUOTE))] if approval_view.result else []
+    if approval_view.is_open and message.purpose != "expired":
+        blocks += [_deadline(approval_view)]
         if interactive:
-            return [*blocks, {"type": "actions", "block_id": "decide", "elements": _buttons(message, topic)}]
+            return [*blocks, {"type": "actions", "block_id": "decide", "elements": _buttons(message, approval_view)}]
     return [*blocks, link_block(message)]
 
 
-def _head(topic: ApprovalView, title: str) -> list[Json]:
+def _head(approval_view: ApprovalView, title: str) -> list[Json]:
     text = {"type": "plain_text", "text": escape_and_cut(message_text.shorten(title, 120), MAX_HEADER), "emoji": False}
-    more = [text_block(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
-    return [{"type": "header", "text": text}, *more, _facts(topic)]
+    more = [text_block(approval_view.card.sentence)] if len(approval_view.card.sentence) > 120 else []
+    return [{"type": "header", "text": text}, *more, _facts(approval_view)]
 
 
-def _facts(topic: ApprovalView) -> Json:
+def _facts(approval_view: ApprovalView) -> Json:
     """Who wants what, each in code: names come from outside."""
-    facts = {"risk": topic.card.risk, "tool": topic.card.tool, **dict(topic.card.facts)}
+    facts = {"risk": approval_view.card.risk, "tool": approval_view.card.tool, **dict(approval_view.card.facts)}
     shown = [(label, facts[label]) for label in ("risk", "tool", "agent", "requester", "rule") if facts.get(label)]
     return {
         "type": "section",
@@ -154,9 +156,9 @@ def _facts(topic: ApprovalView) -> Json:
     }
 
 
-def _details(topic: ApprovalView) -> Iterator[list[Json]]:
+def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
     """What belongs together stays together: an argument and what is odd about it."""
-    card, fields = topic.card, _fields(topic)
+    card, fields = approval_view.card, _fields(approval_view)
     yield from _arguments(fields[:MAX_FIELDS], card.findings)
     if len(fields) > MAX_FIELDS:
         yield [note_block(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
@@ -166,7 +168,7 @@ def _details(topic: ApprovalView) -> Iterator[list[Json]]:
         yield [
             markup_block(f"*What would happen*\n```{escape_code(message_text.shorten(card.preview, MAX_PREVIEW))}```")
         ]
-    for name, said in message_text.claims(topic, MAX_PREVIEW):
+    for name, said in message_text.claims(approval_view, MAX_PREVIEW):
         yield [markup_block(f"*{name}*\n```{escape_code(said)}```")]
     if card.agent_says:
         yield [
@@ -176,14 +178,14 @@ def _details(topic: ApprovalView) -> Iterator[list[Json]]:
         ]
 
 
-def _fields(topic: ApprovalView) -> list[CardField]:
+def _fields(approval_view: ApprovalView) -> list[CardField]:
     """Without what only holds others, and has nothing odd about it."""
-    fields = topic.card.fields
+    fields = approval_view.card.fields
     return [each for each in fields if each.type not in ("object", "array") or not each.length or each.findings]
 
 
-def _previews(topic: ApprovalView) -> tuple[str, ...]:
-    return topic.card.preview, topic.card.agent_preview
+def _previews(approval_view: ApprovalView) -> tuple[str, ...]:
+    return approval_view.card.preview, approval_view.card.agent_preview
 
 
 def _is_uncut(field: CardField) -> bool:
@@ -255,22 +257,22 @@ def _size(blocks: list[Json]) -> int:
     return sum(len(str(text.get("text", ""))) for text in texts)
 
 
-def _deadline(topic: ApprovalView) -> Json:
+def _deadline(approval_view: ApprovalView) -> Json:
     """In the reader's own time, which Slack works out."""
-    at = topic.approval.expires_at
+    at = approval_view.approval.expires_at
     date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{message_text.utc_time(at)}>"
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
 
 
-def _buttons(message: Notification, topic: ApprovalView) -> list[Json]:
+def _buttons(message: Notification, approval_view: ApprovalView) -> list[Json]:
     """The value says what people saw; it is looked up again, and never believed further."""
-    value = f"{message.thread} {topic.approval.args_sha256}"
-    allowed = [kind for kind in VERBS if kind in topic.approval.terms.decisions]
+    value = f"{message.thread} {approval_view.approval.args_sha256}"
+    allowed = [kind for kind in VERBS if kind in approval_view.approval.terms.decisions]
     look = {"type": "button", "action_id": "open", "text": label_object("Open"), "url": message.link}
-    if not is_shown_in_full(topic) and set(NEEDS_FULL_VIEW) & set(allowed):
+    if not is_shown_in_full(approval_view) and set(NEEDS_FULL_VIEW) & set(allowed):
         others = [_button(kind, value, is_risky=False) for kind in allowed if kind not in NEEDS_FULL_VIEW]
         return [{**look, "text": label_object("Open to review"), "style": "primary"}, *others]
-    return [*(_button(kind, value, is_risky=topic.card.risk == "high") for kind in allowed), look]
+    return [*(_button(kind, value, is_risky=approval_view.card.risk == "high") for kind in allowed), look]
 
 
 def _button(kind: str, value: str, *, is_risky: bool) -> Json:

@@ -48,7 +48,7 @@ from interlock.notify.channels.slack.blocks import (
 from interlock.notify.http import HttpPoster
 
 SETTINGS = ("token", "signing_secret", "app_token", "channel", "url", "allow_private")
-MEANS = ChannelCapabilities(has_places=True)
+MEANS = ChannelCapabilities(has_destinations=True)
 URL = "https://slack.com/api/"
 CHANNEL = "#approvals"
 TOLERANCE = 300  # seconds that a request may be old, or ahead of our clock
@@ -59,15 +59,15 @@ UNSIGNED_RESPONSE = InboundResponse(
 Json = dict[str, Any]
 
 
-def connect(kit: ChannelContext) -> SlackChannel:
-    token, secret = text_setting(kit.settings, "token"), text_setting(kit.settings, "signing_secret", "")
-    app_token = text_setting(kit.settings, "app_token", "")
+def connect(context: ChannelContext) -> SlackChannel:
+    token, secret = text_setting(context.settings, "token"), text_setting(context.settings, "signing_secret", "")
+    app_token = text_setting(context.settings, "app_token", "")
     for name, value in (("token", token), ("app_token", app_token)):
         if value.startswith(SWAPPED_PREFIXES[name]) or not value.isascii() or not value.isprintable():
             raise Misconfigured(f"{name} is not such a token; token begins with xoxb-, and app_token with xapp-")
-    url = text_setting(kit.settings, "url", URL).rstrip("/") + "/"
-    api = SlackApi(HttpPoster(kit, "Slack", url), url, token, app_token)
-    return SlackChannel(api, secret, text_setting(kit.settings, "channel", CHANNEL) or CHANNEL)
+    url = text_setting(context.settings, "url", URL).rstrip("/") + "/"
+    api = SlackApi(HttpPoster(context, "Slack", url), url, token, app_token)
+    return SlackChannel(api, secret, text_setting(context.settings, "channel", CHANNEL) or CHANNEL)
 
 
 class SlackChannel:
@@ -75,7 +75,7 @@ class SlackChannel:
         self._api = api
         self._signing_secret = signing_secret
         self._channel = channel
-        self._clicks = InteractionHandler(api)
+        self._interactions = InteractionHandler(api)
         self._is_interactive = bool(signing_secret or api.app_token)
 
     # What is said
@@ -86,45 +86,45 @@ class SlackChannel:
         Both then show the same and stand for the same delivery, whose id is in their metadata.
         """
         if message.purpose == "test" and self._api.app_token:
-            await self._api.ask("apps.connections.open")
-        place = message.to.place or self._channel
+            await self._api.query("apps.connections.open")
+        destination = message.to.destination or self._channel
         metadata = {"event_type": "interlock_delivery", "event_payload": {"id": message.id, "thread": message.thread}}
-        said = render_message(message, interactive=self._is_interactive)
+        content = render_message(message, interactive=self._is_interactive)
         quiet = {"unfurl_links": False, "unfurl_media": False}
         answer = await self._api.post(
-            "chat.postMessage", {"channel": place, **said, **quiet, "metadata": metadata}, place
+            "chat.postMessage", {"channel": destination, **content, **quiet, "metadata": metadata}, destination
         )
-        return json.dumps({"channel": str(answer.get("channel", place)), "ts": str(answer.get("ts", ""))})
+        return json.dumps({"channel": str(answer.get("channel", destination)), "ts": str(answer.get("ts", ""))})
 
     async def update(self, message: Notification, ref: str) -> str:
         """The message shows how it stands; a reminder is a reply below it that all in the channel see."""
         posted = json.loads(ref)
-        said = render_message(message, interactive=self._is_interactive)
-        place = message.to.place or self._channel
+        content = render_message(message, interactive=self._is_interactive)
+        destination = message.to.destination or self._channel
         try:
-            await self._api.post("chat.update", {**posted, **said}, place)
+            await self._api.post("chat.update", {**posted, **content}, destination)
         except SlackMessageGone:  # somebody deleted it: of what is over there is nothing to say any more
-            is_open = message.topic is not None and message.topic.is_open
+            is_open = message.approval_view is not None and message.approval_view.is_open
             return await self.send(message) if is_open else ref
         if message.purpose == "remind":
             reply = {"channel": posted["channel"], "thread_ts": posted["ts"], "reply_broadcast": True}
             quiet = {"unfurl_links": False, "unfurl_media": False}
-            await self._api.post("chat.postMessage", {**reply, **render_reminder(message), **quiet}, place)
+            await self._api.post("chat.postMessage", {**reply, **render_reminder(message), **quiet}, destination)
         return ref
 
     async def close(self) -> None:
-        await self._clicks.close()
+        await self._interactions.close()
         await self._api.poster.close()
 
     # What comes back
 
-    async def answer(self, callback: InboundRequest, reception: InboundPort) -> InboundResponse:
-        if not self._is_signed(callback, reception.now()):
+    async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
+        if not self._is_signed(request, inbound.now()):
             return UNSIGNED_RESPONSE
-        payload = _payload(callback.body)
-        return InboundResponse(400) if payload is None else await self._clicks.handle(payload, reception)
+        payload = _payload(request.body)
+        return InboundResponse(400) if payload is None else await self._interactions.handle(payload, inbound)
 
-    async def listen(self, reception: InboundPort, stop: asyncio.Event) -> None:
+    async def listen(self, inbound: InboundPort, stop: asyncio.Event) -> None:
         """By Socket Mode, if there is a token for it. Slack proves itself by its certificate."""
         if not self._api.app_token:
             await stop.wait()
@@ -135,7 +135,7 @@ class SlackChannel:
         client.proxy = web.proxy = None  # which both would take from the environment
 
         async def take(_: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
-            await self._take(client, request, reception)
+            await self._handle_socket_request(client, request, inbound)
 
         client.socket_mode_request_listeners.append(take)
         connecting = asyncio.create_task(client.connect())  # type: ignore[no-untyped-call]  # the vendor's
@@ -147,12 +147,14 @@ class SlackChannel:
             await asyncio.gather(connecting, return_exceptions=True)
             await client.close()  # type: ignore[no-untyped-call]
 
-    async def _take(self, client: SocketModeClient, request: SocketModeRequest, reception: InboundPort) -> None:
+    async def _handle_socket_request(
+        self, client: SocketModeClient, request: SocketModeRequest, inbound: InboundPort
+    ) -> None:
         """Acknowledged when it is done or takes long: what nobody acknowledges, Slack sends again."""
         reply = InboundResponse(200)
         try:
             if request.type == "interactive":
-                reply = await self._clicks.handle(request.payload, reception)
+                reply = await self._interactions.handle(request.payload, inbound)
         except Exception as error:  # noqa: BLE001  one click must not end the connection
             context = {"message": "A click in Slack failed.", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
@@ -160,15 +162,15 @@ class SlackChannel:
         body = {"payload": json.loads(reply.body)} if reply.body else {}
         await client.send_socket_mode_response({"envelope_id": request.envelope_id, **body})
 
-    def _is_signed(self, callback: InboundRequest, now: int) -> bool:
+    def _is_signed(self, request: InboundRequest, now: int) -> bool:
         """By Slack, and within five minutes of now on either side."""
-        stamp = callback.headers.get("x-slack-request-timestamp", "")
-        signature = callback.headers.get("x-slack-signature", "")
+        stamp = request.headers.get("x-slack-request-timestamp", "")
+        signature = request.headers.get("x-slack-signature", "")
         if not self._signing_secret or not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
             return False
         if abs(now - int(stamp) * 1000) > TOLERANCE * 1000:
             return False
-        signed = b"v0:" + stamp.encode() + b":" + callback.body
+        signed = b"v0:" + stamp.encode() + b":" + request.body
         right = "v0=" + hmac.new(self._signing_secret.encode(), signed, sha256).hexdigest()
         return hmac.compare_digest(right.encode(), signature.encode())
 
@@ -201,7 +203,7 @@ class SlackUser(NamedTuple):
     user: str
 
     @property
-    def outside(self) -> str:
+    def external_id(self) -> str:
         return f"{self.team}/{self.user}"
 
 
@@ -214,75 +216,84 @@ class InteractionHandler:
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
-        self._home = ""
-        self._working: set[asyncio.Task[InboundResponse]] = set()
+        self._team_id = ""
+        self._tasks: set[asyncio.Task[InboundResponse]] = set()
 
-    async def handle(self, payload: Json, reception: InboundPort) -> InboundResponse:
+    async def handle(self, payload: Json, inbound: InboundPort) -> InboundResponse:
         """Of a request that is proven to be Slack's."""
         kind, value = payload.get("type"), _action_value(payload)
         found = _VALUE.fullmatch(value or "")
-        who = _read_user(payload)
+        slack_user = _read_user(payload)
         if kind not in ("block_actions", "view_submission") or value is None:
             return DONE
-        if found is None or who is None:
-            return await self._lost(payload, who)
-        thread, seen = found.groups()
+        if found is None or slack_user is None:
+            return await self._report_unknown_message(payload, slack_user)
+        thread, seen_digest = found.groups()
         try:
-            delivery = await reception.delivery(thread)
+            delivery = await inbound.delivery(thread)
         except NotFound:
-            return await self._lost(payload, who)
-        act = self._clicked if kind == "block_actions" else self._submitted
+            return await self._report_unknown_message(payload, slack_user)
+        act = self._handle_click if kind == "block_actions" else self._handle_submission
         key = sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
-        return await reception.once(
+        return await inbound.run_once(
             delivery.workspace,
             key,
-            lambda: self._soon(lambda: act(payload, who, delivery, seen, reception), payload),
+            lambda: self._run_with_timeout(lambda: act(payload, slack_user, delivery, seen_digest, inbound), payload),
         )
 
     async def close(self) -> None:
-        await asyncio.gather(*self._working, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # Buttons
 
-    async def _clicked(
-        self, payload: Json, who: SlackUser, delivery: Delivery, seen: str, reception: InboundPort
+    async def _handle_click(
+        self, payload: Json, slack_user: SlackUser, delivery: Delivery, seen_digest: str, inbound: InboundPort
     ) -> InboundResponse:
         kind = str(payload["actions"][0].get("action_id"))
         try:
-            reviewer = await self._reviewer(who, delivery.workspace, reception)
-            topic = await reception.topic(delivery.workspace, delivery.approval_id)
-            if kind in NEEDS_FULL_VIEW and topic.is_open and not is_shown_in_full(topic):
-                told = _obstacle(topic, reviewer, kind, seen) or f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"
-            elif kind == "approve" and not (topic.is_open and topic.approval.alarms):
-                told = await self._approve(topic, seen, reviewer, delivery, reception)
+            reviewer = await self._reviewer(slack_user, delivery.workspace, inbound)
+            approval_view = await inbound.get_approval_view(delivery.workspace, delivery.approval_id)
+            if kind in NEEDS_FULL_VIEW and approval_view.is_open and not is_shown_in_full(approval_view):
+                message = (
+                    _obstacle(approval_view, reviewer, kind, seen_digest) or f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"
+                )
+            elif kind == "approve" and not (approval_view.is_open and approval_view.approval.alarms):
+                message = await self._approve(approval_view, seen_digest, reviewer, delivery, inbound)
             else:
-                told = _obstacle(topic, reviewer, kind, seen) or await self._open(payload, kind, topic)
+                message = _obstacle(approval_view, reviewer, kind, seen_digest) or await self._open(
+                    payload, kind, approval_view
+                )
         except UnknownSlackUser as stranger:
-            link = await reception.binding_link(delivery.workspace, who.outside)
-            return await self._whisper(payload, who, f"{stranger} {NOTHING_DECIDED}", link)
+            link = await inbound.make_identity_link(delivery.workspace, slack_user.external_id)
+            return await self._send_ephemeral(payload, slack_user, f"{stranger} {NOTHING_DECIDED}", link)
         except Error as error:
-            return await self._whisper(payload, who, error.message)
-        return await self._whisper(payload, who, told) if told else DONE
+            return await self._send_ephemeral(payload, slack_user, error.message)
+        return await self._send_ephemeral(payload, slack_user, message) if message else DONE
 
     async def _approve(
-        self, topic: ApprovalView, seen: str, reviewer: Reviewer, delivery: Delivery, reception: InboundPort
+        self,
+        approval_view: ApprovalView,
+        seen_digest: str,
+        reviewer: Reviewer,
+        delivery: Delivery,
+        inbound: InboundPort,
     ) -> str:
         """Whatever stands against it, the server says so in its own words, and writes it down."""
-        await reception.decide(delivery.workspace, delivery.approval_id, Approve(Acknowledgement(seen)), reviewer)
-        if reviewer.name in {vote.by for vote in topic.approval.votes}:
+        await inbound.decide(delivery.workspace, delivery.approval_id, Approve(Acknowledgement(seen_digest)), reviewer)
+        if reviewer.name in {vote.by for vote in approval_view.approval.votes}:
             return "You have agreed to this already. It waits for others."
         return ""
 
-    async def _open(self, payload: Json, kind: str, topic: ApprovalView) -> str:
+    async def _open(self, payload: Json, kind: str, approval_view: ApprovalView) -> str:
         """Shows a form; says what keeps it from being shown."""
-        form = modals.make_form(kind, topic)
+        form = modals.make_form(kind, approval_view)
         if form is None:
             return f"Slack cannot show all that this takes. Open the page to {VERBS.get(kind, kind).lower()} it."
         view = form.view(str(_action_value(payload)))
         await self._api.post("views.open", {"trigger_id": payload.get("trigger_id"), "view": view})
         return ""
 
-    async def _whisper(self, payload: Json, who: SlackUser, text: str, link: str = "") -> InboundResponse:
+    async def _send_ephemeral(self, payload: Json, slack_user: SlackUser, text: str, link: str = "") -> InboundResponse:
         """To the one who clicked; others see nothing. That nobody can be told is no reason to fail."""
         blocks = [text_block(visible(text))]
         blocks += [markup_block(f"<{escape(link)}|Say who you are in Interlock>, and click again.")] if link else []
@@ -292,7 +303,7 @@ class InteractionHandler:
                 "chat.postEphemeral",
                 {
                     "channel": place.get("id"),
-                    "user": who.user,
+                    "user": slack_user.user,
                     "text": escape_and_cut(visible(text), 2_000),
                     "blocks": blocks,
                 },
@@ -303,26 +314,28 @@ class InteractionHandler:
 
     # Forms
 
-    async def _submitted(
-        self, payload: Json, who: SlackUser, delivery: Delivery, seen: str, reception: InboundPort
+    async def _handle_submission(
+        self, payload: Json, slack_user: SlackUser, delivery: Delivery, seen_digest: str, inbound: InboundPort
     ) -> InboundResponse:
         view = payload["view"]
         try:
-            reviewer = await self._reviewer(who, delivery.workspace, reception)
-            topic = await reception.topic(delivery.workspace, delivery.approval_id)
+            reviewer = await self._reviewer(slack_user, delivery.workspace, inbound)
+            approval_view = await inbound.get_approval_view(delivery.workspace, delivery.approval_id)
         except UnknownSlackUser as stranger:
             return _errors_response({_first_input_id(view): f"{stranger} {NOTHING_DECIDED}"})
         except Error as error:
             return _errors_response({_first_input_id(view): error.message})
         kind = str(view.get("callback_id"))
-        if kind in NEEDS_FULL_VIEW and topic.is_open and not is_shown_in_full(topic):
+        if kind in NEEDS_FULL_VIEW and approval_view.is_open and not is_shown_in_full(approval_view):
             return _errors_response({_first_input_id(view): f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"})
-        form = modals.make_form(kind, topic)
-        if form is None or (topic.is_open and seen != topic.approval.args_sha256):
+        form = modals.make_form(kind, approval_view)
+        if form is None or (approval_view.is_open and seen_digest != approval_view.approval.args_sha256):
             return _errors_response({_first_input_id(view): CHANGED})
         try:
-            decision = modals.parse_decision(form, topic, seen, (view.get("state") or {}).get("values") or {})
-            await reception.decide(delivery.workspace, delivery.approval_id, decision, reviewer)
+            decision = modals.parse_decision(
+                form, approval_view, seen_digest, (view.get("state") or {}).get("values") or {}
+            )
+            await inbound.decide(delivery.workspace, delivery.approval_id, decision, reviewer)
         except modals.InvalidForm as wrong:
             return _errors_response(wrong.errors)
         except Error as error:
@@ -331,25 +344,25 @@ class InteractionHandler:
 
     # Who it is
 
-    async def _reviewer(self, who: SlackUser, workspace: str, reception: InboundPort) -> Reviewer:
+    async def _reviewer(self, slack_user: SlackUser, workspace: str, inbound: InboundPort) -> Reviewer:
         """Bound before, or by an e-mail address that Slack has proven; never by a name. Raises Stranger."""
-        known = await reception.person(workspace, who.outside)
-        known = known or await reception.person(workspace, who.outside, await self._email(who))
+        known = await inbound.find_reviewer(workspace, slack_user.external_id)
+        known = known or await inbound.find_reviewer(workspace, slack_user.external_id, await self._email(slack_user))
         if known is None:
             raise UnknownSlackUser("No account here has the e-mail address that you have in Slack.")
         return known
 
-    async def _email(self, who: SlackUser) -> str:
+    async def _email(self, slack_user: SlackUser) -> str:
         try:
             async with asyncio.timeout(USER_LOOKUP_TIMEOUT):
-                self._home = self._home or str((await self._api.ask("auth.test")).get("team_id", ""))
-                user = (await self._api.ask("users.info", user=who.user)).get("user")
+                self._team_id = self._team_id or str((await self._api.query("auth.test")).get("team_id", ""))
+                user = (await self._api.query("users.info", user=slack_user.user)).get("user")
         except (DeliveryFailed, TimeoutError):
             raise UnknownSlackUser("Slack did not say who you are.") from None
         profile = user.get("profile") if isinstance(user, dict) else None
-        if not isinstance(user, dict) or not isinstance(profile, dict) or user.get("id") != who.user:
+        if not isinstance(user, dict) or not isinstance(profile, dict) or user.get("id") != slack_user.user:
             raise UnknownSlackUser("Slack did not say who you are.")
-        if not self._home or not self._home == user.get("team_id") == who.team:
+        if not self._team_id or not self._team_id == user.get("team_id") == slack_user.team:
             raise UnknownSlackUser("You belong to another Slack workspace than this app.")
         if any(user.get(flag) for flag in ("is_bot", "deleted", "is_restricted", "is_ultra_restricted", "is_stranger")):
             raise UnknownSlackUser("Slack knows you as a guest, a bot or as somebody who left.")
@@ -360,20 +373,20 @@ class InteractionHandler:
 
     # Time
 
-    async def _soon(self, work: Callable[[], Awaitable[InboundResponse]], payload: Json) -> InboundResponse:
+    async def _run_with_timeout(self, work: Callable[[], Awaitable[InboundResponse]], payload: Json) -> InboundResponse:
         """What is not done in time goes on after the answer."""
         task = asyncio.ensure_future(work())
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         done, _ = await asyncio.wait({task}, timeout=RESPONSE_TIMEOUT)
         if done:
             return task.result()
         return _errors_response({_first_input_id(payload["view"]): SLOW}) if "view" in payload else DONE
 
-    async def _lost(self, payload: Json, who: SlackUser | None) -> InboundResponse:
+    async def _report_unknown_message(self, payload: Json, slack_user: SlackUser | None) -> InboundResponse:
         if payload.get("type") == "view_submission":
             return _errors_response({_first_input_id(payload.get("view") or {}): GONE})
-        return DONE if who is None else await self._whisper(payload, who, GONE)
+        return DONE if slack_user is None else await self._send_ephemeral(payload, slack_user, GONE)
 
 
 def _action_value(payload: Json) -> str | None:
@@ -388,22 +401,22 @@ def _action_value(payload: Json) -> str | None:
 def _read_user(payload: Json) -> SlackUser | None:
     user = payload.get("user") or {}
     team = user.get("team_id") or (payload.get("team") or {}).get("id")
-    who = SlackUser(str(team), str(user.get("id")))
-    return who if all(map(_ID.fullmatch, who)) else None
+    slack_user = SlackUser(str(team), str(user.get("id")))
+    return slack_user if all(map(_ID.fullmatch, slack_user)) else None
 
 
-def _obstacle(topic: ApprovalView, reviewer: Reviewer, kind: str, seen: str) -> str:
+def _obstacle(approval_view: ApprovalView, reviewer: Reviewer, kind: str, seen_digest: str) -> str:
     """Why there is nothing for them to fill in; what is submitted is judged by the server, again and for good."""
-    approval = topic.approval
-    if topic.status == "expired":
+    approval = approval_view.approval
+    if approval_view.status == "expired":
         return Expired("This approval has expired. Let the agent propose the call again.").message
-    if not topic.is_open:
-        return approvals.already_decided_error(replace(approval, status=topic.status)).message
+    if not approval_view.is_open:
+        return approvals.already_decided_error(replace(approval, status=approval_view.status)).message
     if not voting.has_open_vote(approval, reviewer):
         return f"{reviewer.name} may not decide this. It needs {voting.next_approvers_text(approval)}."
     if kind not in approval.terms.decisions:
         return f"This call cannot be answered by {kind}; allowed: {', '.join(approval.terms.decisions)}."
-    return CHANGED if seen != approval.args_sha256 else ""
+    return CHANGED if seen_digest != approval.args_sha256 else ""
 
 
 def _errors_response(errors: Mapping[str, str]) -> InboundResponse:

@@ -59,7 +59,7 @@ class DecisionForm:
         return [f"{self.kind}{number}" for number in range(len(self.inputs))]
 
     @property
-    def first(self) -> str:
+    def first_input_id(self) -> str:
         return self.ids[0] if self.inputs else f"{CHECKBOX_BLOCK}0"
 
     def view(self, metadata: str) -> Json:
@@ -75,15 +75,15 @@ class DecisionForm:
         }
 
 
-def make_form(kind: str, topic: ApprovalView) -> DecisionForm | None:
+def make_form(kind: str, approval_view: ApprovalView) -> DecisionForm | None:
     """None if there is nothing that could be done with a form."""
     match kind:
         case "approve":
-            return _approve_form(topic)
+            return _approve_form(approval_view)
         case "edit":
-            return _edit_form(topic)
+            return _edit_form(approval_view)
         case "respond":
-            return _respond_form(topic)
+            return _respond_form(approval_view)
         case "reject":
             reason = FormInput("Reason", "text", required=False, hint="The agent is told.")
             return DecisionForm(
@@ -91,30 +91,34 @@ def make_form(kind: str, topic: ApprovalView) -> DecisionForm | None:
                 title="Reject the call",
                 submit="Reject",
                 inputs=[reason],
-                intro=[text_block(topic.card.sentence)],
+                intro=[text_block(approval_view.card.sentence)],
             )
         case _:
             return None
 
 
-def parse_decision(form: DecisionForm, topic: ApprovalView, seen: str, values: Mapping[str, Any]) -> Decision:
+def parse_decision(
+    form: DecisionForm, approval_view: ApprovalView, seen_digest: str, values: Mapping[str, Any]
+) -> Decision:
     """What the form says. Raises Wrong."""
-    read, wrong = read_inputs(form.inputs, values, form.ids)
-    if wrong:
-        raise InvalidForm(wrong)
-    looked = Acknowledgement(seen, _acknowledged(form.findings, values))
+    parsed, errors = read_inputs(form.inputs, values, form.ids)
+    if errors:
+        raise InvalidForm(errors)
+    acknowledgement = Acknowledgement(seen_digest, _acknowledged(form.findings, values))
     match form.kind:
         case "approve":
-            return Approve(looked)
+            return Approve(acknowledgement)
         case "edit":
-            return _edit(form, topic, looked, read)
+            return _edit(form, approval_view, acknowledgement, parsed)
         case "respond":
-            return _respond(form, topic, looked, read)
+            return _respond(form, approval_view, acknowledgement, parsed)
         case _:
-            reason = read[0] if isinstance(read[0], str) else ""
+            reason = parsed[0] if isinstance(parsed[0], str) else ""
             if len(reason) > MAX_COMMENT:
-                raise InvalidForm({form.first: f"At most {MAX_COMMENT} characters are kept; these are {len(reason)}."})
-            return Reject(reason, looked)
+                raise InvalidForm(
+                    {form.first_input_id: f"At most {MAX_COMMENT} characters are kept; these are {len(reason)}."}
+                )
+            return Reject(reason, acknowledgement)
 
 
 def field_errors(form: DecisionForm, error: Error) -> dict[str, str]:
@@ -125,34 +129,39 @@ def field_errors(form: DecisionForm, error: Error) -> dict[str, str]:
         block_id = _find_block(form, problem.pointer)
         if block_id:
             found[block_id] = _error_text(f"{found.get(block_id, '')} {problem.message}".strip())
-    return found or {form.first: _error_text(error.message)}
+    return found or {form.first_input_id: _error_text(error.message)}
 
 
-def call_arguments(topic: ApprovalView) -> dict[str, object]:
-    return cast(dict[str, object], parse_json(topic.args or b"{}"))
+def call_arguments(approval_view: ApprovalView) -> dict[str, object]:
+    return cast(dict[str, object], parse_json(approval_view.args or b"{}"))
 
 
-def alarm_findings(topic: ApprovalView) -> list[Finding]:
-    return [finding for finding in topic.card.findings if finding.id in topic.approval.alarms]
+def alarm_findings(approval_view: ApprovalView) -> list[Finding]:
+    return [finding for finding in approval_view.card.findings if finding.id in approval_view.approval.alarms]
 
 
-def _approve_form(topic: ApprovalView) -> DecisionForm | None:
-    findings = alarm_findings(topic)
+def _approve_form(approval_view: ApprovalView) -> DecisionForm | None:
+    findings = alarm_findings(approval_view)
     if not 0 < len(findings) <= MAX_FINDINGS or not _fit_in_notes(findings):
         return None
     intro = [
-        text_block(topic.card.sentence),
+        text_block(approval_view.card.sentence),
         note_block("Some arguments may deceive. Look at each before you approve."),
     ]
     return DecisionForm(kind="approve", title="Look twice", submit="Approve", inputs=[], intro=intro, findings=findings)
 
 
-def _edit_form(topic: ApprovalView) -> DecisionForm | None:
-    inputs, left = make_inputs(call_arguments(topic), topic.schema, topic.secret, in_order=topic.declared)
-    findings = alarm_findings(topic)
+def _edit_form(approval_view: ApprovalView) -> DecisionForm | None:
+    inputs, left = make_inputs(
+        call_arguments(approval_view),
+        approval_view.schema,
+        approval_view.secret_pointers,
+        in_order=approval_view.declared,
+    )
+    findings = alarm_findings(approval_view)
     if not inputs or len(findings) > MAX_FINDINGS or not _fit_in_notes(findings):
         return None
-    intro = [text_block(topic.card.sentence)]
+    intro = [text_block(approval_view.card.sentence)]
     intro += (
         [note_block(f"These stay as they are, and can be changed on the page: {', '.join(cut_names(left))}.")]
         if left
@@ -169,13 +178,13 @@ def _edit_form(topic: ApprovalView) -> DecisionForm | None:
     )
 
 
-def _respond_form(topic: ApprovalView) -> DecisionForm:
-    intro = [text_block(topic.card.sentence)]
-    if topic.approval.subject.tool != QUESTION_TOOL:
+def _respond_form(approval_view: ApprovalView) -> DecisionForm:
+    intro = [text_block(approval_view.card.sentence)]
+    if approval_view.approval.subject.tool != QUESTION_TOOL:
         message = FormInput("Message", "text", required=True, hint="The agent is told this, and the call is not made.")
         return DecisionForm(kind="respond", title="Answer", submit="Answer", inputs=[message], intro=intro)
-    asked = call_arguments(topic)
-    choices, schema = asked.get("choices"), asked.get("schema")
+    arguments = call_arguments(approval_view)
+    choices, schema = arguments.get("choices"), arguments.get("schema")
     if choices is not None:
         schema = {"enum": choices}
     if not isinstance(schema, Mapping):
@@ -205,26 +214,32 @@ def _is_record(schema: Mapping[str, object]) -> bool:
     return schema.get("type") == "object" and isinstance(properties, Mapping) and bool(properties)
 
 
-def _edit(form: DecisionForm, topic: ApprovalView, looked: Acknowledgement, read: Sequence[object]) -> Decision:
-    args = call_arguments(topic)
+def _edit(
+    form: DecisionForm, approval_view: ApprovalView, acknowledgement: Acknowledgement, read: Sequence[object]
+) -> Decision:
+    args = call_arguments(approval_view)
     changed = apply_inputs(args, form.inputs, read)
     try:
         data = canonical_args(changed)
     except InvalidRequest as error:
-        raise InvalidForm({form.first: _error_text(error.message)}) from None
+        raise InvalidForm({form.first_input_id: _error_text(error.message)}) from None
     if data == canonical(args):
-        raise InvalidForm({form.first: "Nothing was changed. Change something, or close this and approve the call."})
-    return Edit(data, looked)
+        raise InvalidForm(
+            {form.first_input_id: "Nothing was changed. Change something, or close this and approve the call."}
+        )
+    return Edit(data, acknowledgement)
 
 
-def _respond(form: DecisionForm, topic: ApprovalView, looked: Acknowledgement, read: Sequence[object]) -> Decision:
-    asked = call_arguments(topic) if topic.approval.subject.tool == QUESTION_TOOL else {}
-    schema = asked.get("schema")
+def _respond(
+    form: DecisionForm, approval_view: ApprovalView, acknowledgement: Acknowledgement, read: Sequence[object]
+) -> Decision:
+    arguments = call_arguments(approval_view) if approval_view.approval.subject.tool == QUESTION_TOOL else {}
+    schema = arguments.get("schema")
     if isinstance(schema, Mapping) and _is_record(schema):
-        return Respond(answer=apply_inputs({}, form.inputs, read), seen=looked)
-    if schema is not None or asked.get("choices") is not None:
-        return Respond(answer=None if read[0] is MISSING else read[0], seen=looked)
-    return Respond(message=str(read[0]), seen=looked)
+        return Respond(answer=apply_inputs({}, form.inputs, read), seen=acknowledgement)
+    if schema is not None or arguments.get("choices") is not None:
+        return Respond(answer=None if read[0] is MISSING else read[0], seen=acknowledgement)
+    return Respond(message=str(read[0]), seen=acknowledgement)
 
 
 def _checkbox_blocks(findings: Sequence[Finding], *, is_optional: bool) -> list[Json]:
@@ -330,11 +345,11 @@ class FormInput:
         """What was typed or chosen; MISSING leaves the argument out. Raises Unreadable."""
         if self.kind == "choice":
             chosen = state.get("selected_option")
-            return self._nothing() if chosen is None else self._chosen(str(chosen.get("value", "")))
+            return self._empty_value() if chosen is None else self._chosen(str(chosen.get("value", "")))
         typed = state.get("value")
         if not isinstance(typed, str) or not typed:
-            return self._nothing()
-        before = self._shown()
+            return self._empty_value()
+        before = self._initial_text()
         if typed in (before, unescape(before)):  # Slack may show &lt; as <
             return self.current
         return typed if self.kind == "text" else self._parsed(typed)
@@ -342,7 +357,7 @@ class FormInput:
     def _element(self) -> Json:
         if self.kind == "choice":
             return self._choice()
-        shown = self._shown()
+        shown = self._initial_text()
         long = self.kind == "json" or len(shown) > ONE_LINE or "\n" in shown
         made: Json = {"type": "plain_text_input", "action_id": VALUE, "multiline": long}
         return {**made, "initial_value": shown} if shown else made
@@ -357,14 +372,14 @@ class FormInput:
         at = _index(self.options, self.current)
         return made if at is None else {**made, "initial_option": options[at]}
 
-    def _shown(self) -> str:
+    def _initial_text(self) -> str:
         if self.current is MISSING:
             return ""
         if self.kind == "text" and isinstance(self.current, str):
             return self.current
         return canonical(self.current).decode()
 
-    def _nothing(self) -> object:
+    def _empty_value(self) -> object:
         if self.current == "" or (self.kind == "text" and self.required):
             return ""
         return None if self.nullable else MISSING
@@ -397,16 +412,16 @@ def make_inputs(
     wanted = (schema or {}).get("required")
     required = wanted if isinstance(wanted, list) else []
     found: list[FormInput] = []
-    left: list[str] = []
+    omitted: list[str] = []
     first = args if in_order else [name for name in (*shapes, *args) if name in required]
     for name in dict.fromkeys((*first, *shapes, *args)):
         current = args.get(name, MISSING)
         made = make_input(name, shapes.get(name), current, is_required=name in required)
         if _is_secret(name, current, secret) or not _can_be_shown(made) or len(found) >= MAX_INPUTS:
-            left.append(name)
+            omitted.append(name)
         else:
             found.append(made)
-    return found, left
+    return found, omitted
 
 
 def make_input(name: str, shape: Schema | None, current: object = MISSING, *, is_required: bool) -> FormInput:
@@ -523,7 +538,7 @@ def _can_be_shown(made: FormInput) -> bool:
     """A field must give back exactly what it was given."""
     if made.kind == "choice":
         return made.current is MISSING or _index(made.options, made.current) is not None
-    shown = made._shown()
+    shown = made._initial_text()
     return len(shown) <= MAX_INPUT and all(line.isprintable() for line in shown.split("\n")) and shown == shown.strip()
 
 

@@ -45,15 +45,15 @@ def result_text(value: object) -> str:
 
 def fills_snapshot(lines: Sequence[ThreadEntry]) -> bool:
     """Whether a snapshot of these is as long as one can be: what is before them has no place in it."""
-    return sum(_min_size(line) for line in lines) > MAX_HISTORY
+    return sum(_min_size(entry) for entry in lines) > MAX_HISTORY
 
 
-def _min_size(line: ThreadEntry) -> int:
-    match line.kind:
+def _min_size(entry: ThreadEntry) -> int:
+    match entry.kind:
         case "said" | "replied":
-            return MESSAGE_OVERHEAD + len(str(line.body["text"]))
+            return MESSAGE_OVERHEAD + len(str(entry.body["text"]))
         case "resulted":
-            return MESSAGE_OVERHEAD + min(len(to_text(line.body["result"])), MAX_RESULT)
+            return MESSAGE_OVERHEAD + min(len(to_text(entry.body["result"])), MAX_RESULT)
         case _:
             return 0
 
@@ -73,34 +73,38 @@ def newest_messages(messages: Sequence[Message]) -> list[Message]:
 
 def call_ids_by_name(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The calls of the last reply by the names that its model gave them: a model may use those again."""
-    reply = next((line for line in reversed(lines) if line.kind == "replied"), None)
-    return {} if reply is None else {wish.id: _call_id(reply, wish) for wish in parse_reply(reply.body).wishes}
+    reply = next((entry for entry in reversed(lines) if entry.kind == "replied"), None)
+    return (
+        {}
+        if reply is None
+        else {tool_request.id: _call_id(reply, tool_request) for tool_request in parse_reply(reply.body).tool_requests}
+    )
 
 
 def delegating_calls(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The calls that sub-agents were begun by, by their threads."""
     found, names = dict[str, str](), dict[str, str]()
-    for line in lines:
-        if line.kind == "replied":
-            names = call_ids_by_name([line])
-        if line.kind == "delegated":
-            found[str(line.body["thread"])] = names.get(str(line.body["call"]), "")
+    for entry in lines:
+        if entry.kind == "replied":
+            names = call_ids_by_name([entry])
+        if entry.kind == "delegated":
+            found[str(entry.body["thread"])] = names.get(str(entry.body["call"]), "")
     return found
 
 
-def reply_tool_calls(reply: ThreadEntry, wishes: ToolRequestRedactor) -> list[ToolCall]:
-    return [_tool_call(reply, wish, wishes) for wish in parse_reply(reply.body).wishes]
+def reply_tool_calls(reply: ThreadEntry, redactor: ToolRequestRedactor) -> list[ToolCall]:
+    return [_tool_call(reply, tool_request, redactor) for tool_request in parse_reply(reply.body).tool_requests]
 
 
-def to_messages(lines: Sequence[ThreadEntry], thread_id: str, wishes: ToolRequestRedactor) -> Iterator[Message]:
+def to_messages(lines: Sequence[ThreadEntry], thread_id: str, redactor: ToolRequestRedactor) -> Iterator[Message]:
     names: dict[str, str] = {}
-    for line in lines:
-        body, name = line.body, message_id(thread_id, line.n)
-        match line.kind:
+    for entry in lines:
+        body, name = entry.body, message_id(thread_id, entry.number)
+        match entry.kind:
             case "said":
                 yield UserMessage(id=name, content=str(body["text"]))
             case "replied":
-                names, calls = call_ids_by_name([line]), reply_tool_calls(line, wishes)
+                names, calls = call_ids_by_name([entry]), reply_tool_calls(entry, redactor)
                 yield AssistantMessage(id=name, content=str(body["text"]) or None, tool_calls=calls or None)
             case "resulted":
                 call = names.get(str(body["call"]), str(body["call"]))
@@ -135,11 +139,11 @@ def to_interrupt(view: Json, tool_call_id: str, link: str) -> Interrupt:
     )
 
 
-def answer_schema(asked: Json) -> dict[str, Any]:
+def answer_schema(question: Json) -> dict[str, Any]:
     """Of the answer to a question: data by its schema, one of its choices, or a text."""
-    if asked.get("schema") is not None:
-        return dict(asked["schema"])
-    return {"type": "string", "enum": list(asked["choices"])} if asked.get("choices") else TEXT_SCHEMA
+    if question.get("schema") is not None:
+        return dict(question["schema"])
+    return {"type": "string", "enum": list(question["choices"])} if question.get("choices") else TEXT_SCHEMA
 
 
 def _decision_schema(view: Json) -> dict[str, Any]:
@@ -169,15 +173,15 @@ def _nestable_schema(schema: Json | None) -> dict[str, Any]:
     return dict(schema)
 
 
-def _tool_call(reply: ThreadEntry, wish: ToolRequest, wishes: ToolRequestRedactor) -> ToolCall:
-    args = wishes.shown(cast(tuple[str, str, str], tuple(wish)))["args"]
-    call = FunctionCall(name=wish.tool, arguments="" if args is None else to_text(args))
-    return ToolCall(id=_call_id(reply, wish), function=call)
+def _tool_call(reply: ThreadEntry, tool_request: ToolRequest, redactor: ToolRequestRedactor) -> ToolCall:
+    args = redactor.redact(cast(tuple[str, str, str], tuple(tool_request)))["args"]
+    call = FunctionCall(name=tool_request.tool, arguments="" if args is None else to_text(args))
+    return ToolCall(id=_call_id(reply, tool_request), function=call)
 
 
-def _call_id(reply: ThreadEntry, wish: ToolRequest) -> str:
+def _call_id(reply: ThreadEntry, tool_request: ToolRequest) -> str:
     """As the gate knows it."""
-    return PendingCall(wish, reply.n).id
+    return PendingCall(tool_request, reply.number).id
 
 
 MAX_OPEN = 500  # cards of one thread
@@ -200,46 +204,46 @@ def parse_interrupt_id(interrupt_id: str) -> tuple[str, str]:
 
 def has_reply(lines: Sequence[ThreadEntry]) -> bool:
     """Whether it is clear where in a turn they end."""
-    return any(line.kind == "replied" for line in lines)
+    return any(entry.kind == "replied" for entry in lines)
 
 
 def includes_requests(lines: Sequence[ThreadEntry], ids: Collection[object]) -> bool:
     """Whether people are asked about all of these there, and the reply is there that wanted the first of them."""
-    asked = {line.body.get("approval"): line.n for line in lines if line.kind == "asked"}
+    asked = {entry.body.get("approval"): entry.number for entry in lines if entry.kind == "asked"}
     first = min((asked.get(each, 0) for each in ids), default=MAX_ENTRY_NUMBER)
-    return first > 0 and has_reply([line for line in lines if line.n < first])
+    return first > 0 and has_reply([entry for entry in lines if entry.number < first])
 
 
 class ClientRun(NamedTuple):
     """What the client calls the thread and this run, and the state that it holds: given back, and never read."""
 
-    thread: str
-    run: str
+    thread_id: str
+    run_id: str
     state: object = None
 
 
 class AgUiContext(NamedTuple):
     """The thread in which a run takes place, and for whom."""
 
-    site: ServerState
-    doors: WorkspaceServices
+    state: ServerState
+    services: WorkspaceServices
     thread: Thread
     reviewer: Reviewer
 
-    async def lines(self, enough: IsEnough, last: int = MAX_ENTRY_NUMBER - 1) -> Sequence[ThreadEntry]:
+    async def read_entries(self, is_enough: IsEnough, last: int = MAX_ENTRY_NUMBER - 1) -> Sequence[ThreadEntry]:
         """The newest, up to this one: as many as are enough, or all."""
-        found, few, start, end = list[ThreadEntry](), FIRST_READ, min(last, self.thread.lines), last + 1
+        found, few, start, end = list[ThreadEntry](), FIRST_READ, min(last, self.thread.entry_count), last + 1
         while True:
             start = max(0, start - few)
-            read = self.site.store.threads.lines(self.thread.workspace, self.thread.id, start, end)
+            read = self.state.store.threads.entries(self.thread.workspace, self.thread.id, start, end)
             found = [*await read, *found]
-            if not start or enough(found):
+            if not start or is_enough(found):
                 return found
             few, end = few * 4, start + 1
 
-    async def cards(self) -> list[Approval]:
+    async def load_pending_approvals(self) -> list[Approval]:
         """Those that wait for people now, sub-agents' included."""
         query = ApprovalQuery(statuses=("pending",), thread_id=self.thread.id, limit=MAX_OPEN)
-        found = [stored.approval for stored in (await self.doors.inbox.list(self.thread.workspace, query)).items]
+        found = [stored.approval for stored in (await self.services.inbox.list(self.thread.workspace, query)).items]
         ours = [each for each in found if is_thread_id(each.subject.run_id)]
-        return [each for each in ours if status_at(each, self.site.clock()) == "pending"]
+        return [each for each in ours if status_at(each, self.state.clock()) == "pending"]

@@ -148,102 +148,122 @@ class ResumeAnswer(NamedTuple):
 
 
 @router.get("", responses=documented_responses(AgentCapabilities), **require_roles(DECIDERS))
-async def show_capabilities(desk: ContextDep) -> Response:
+async def show_capabilities(context: ContextDep) -> Response:
     """What the assistant can do, as AG-UI declares it."""
     return to_starlette(json_response(_capabilities(ASSISTANT)))
 
 
 @router.get("/{agent}", responses=documented_responses(AgentCapabilities, 404), **require_roles(DECIDERS))
-async def show_agent_capabilities(agent: str, desk: ContextDep) -> Response:
+async def show_agent_capabilities(agent: str, context: ContextDep) -> Response:
     """What an agent can do, as AG-UI declares it."""
-    _check_agent(desk.site, desk.doors, agent)
+    _check_agent(context.state, context.services, agent)
     return to_starlette(json_response(_capabilities(agent)))
 
 
-def streams(site: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
-    runs = AgUiRoutes(site, auth)
+def streams(state: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
+    runs = AgUiRoutes(state, auth)
     text = "A run of AG-UI: says the new message, or takes the answers to all open interrupts, and tells what comes."
-    described = RouteDocs(text, AG_UI_EVENT_STREAM, RunAgentInput, fails=(404, 409, 410, 422, 429))
+    docs = RouteDocs(text, AG_UI_EVENT_STREAM, RunAgentInput, error_statuses=(404, 409, 410, 422, 429))
     return (
-        (StreamRoute("POST", "/ag-ui", DECIDERS, runs.run), described),
-        (StreamRoute("POST", "/ag-ui/{agent}", DECIDERS, runs.run), described),
+        (StreamRoute("POST", "/ag-ui", DECIDERS, runs.run), docs),
+        (StreamRoute("POST", "/ag-ui/{agent}", DECIDERS, runs.run), docs),
     )
 
 
 class AgUiRoutes:
-    def __init__(self, site: ServerState, auth: Auth) -> None:
-        self._site = site
-        self._readers = ThreadSubscribers(site, auth)
+    def __init__(self, state: ServerState, auth: Auth) -> None:
+        self._state = state
+        self._subscribers = ThreadSubscribers(state, auth)
 
-    async def run(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
+    async def run(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """All that was posted is checked before anything is said or decided."""
         from interlock.server.protocols.ag_ui.codec import fills_snapshot  # noqa: PLC0415  the same
         from interlock.server.protocols.ag_ui.run import FINAL_EVENTS, AgUiRun, empty_run  # noqa: PLC0415  types that load slowly
 
-        self._readers.check_room()
-        body, agent = await asked.json(RunAgentInput), asked.values[0] if asked.values else ASSISTANT
-        doors = await self._site.workspaces.doors(asked.person.workspace)
-        _check_agent(self._site, doors, agent)
-        said = UserMessage("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)), via="ag_ui")
-        known = await self._done(asked, body, said)
-        room, names = await self._room(asked, said.name), ClientRun(body.threadId, body.runId, body.state)
-        if room is None:
-            await send_response(send, HttpResponse(200, empty_run(names), kind=b"text/event-stream"), SECURITY_HEADERS)
+        self._subscribers.check_capacity()
+        body, agent = (
+            await request.parse_body(RunAgentInput),
+            request.path_params[0] if request.path_params else ASSISTANT,
+        )
+        services = await self._state.workspaces.services(request.current_principal.workspace)
+        _check_agent(self._state, services, agent)
+        user_message = UserMessage("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)), via="ag_ui")
+        known = await self._handle_input(request, body, user_message)
+        context, client_run = (
+            await self._load_context(request, user_message.name),
+            ClientRun(body.threadId, body.runId, body.state),
+        )
+        if context is None:
+            await send_response(
+                send, HttpResponse(200, empty_run(client_run), content_type=b"text/event-stream"), SECURITY_HEADERS
+            )
             return
         if known is None:
             run = AgUiRun(
-                room, names, await room.lines(lambda found: fills_snapshot(found) and has_reply(found)), "snapshots"
+                context,
+                client_run,
+                await context.read_entries(lambda found: fills_snapshot(found) and has_reply(found)),
+                "snapshots",
             )
         else:
-            run = AgUiRun(room, names, known)
-        reader = self._readers.reader(asked, send, run, run.frame, FINAL_EVENTS)
-        await self._readers.serve(reader, room.thread, run.position, receive)
+            run = AgUiRun(context, client_run, known)
+        subscriber = self._subscribers.make_subscriber(request, send, run, run.encode, FINAL_EVENTS)
+        await self._subscribers.serve(subscriber, context.thread, run.position, receive)
 
-    async def _done(self, asked: HttpRequest, body: RunAgentInput, said: UserMessage) -> Sequence[ThreadEntry] | None:
+    async def _handle_input(
+        self, request: HttpRequest, body: RunAgentInput, user_message: UserMessage
+    ) -> Sequence[ThreadEntry] | None:
         """Does what is asked for. Gives the lines that the client knows; None if it wants to see them all."""
-        room, message = await self._room(asked, said.name), _new_message(body)
+        context, message = await self._load_context(request, user_message.name), _new_message(body)
         if body.resume:
-            await self._check_new(asked, said, message)
-            room, known = await _apply_resume(room, body.resume)
+            await self._check_new(request, user_message, message)
+            context, known = await _apply_resume(context, body.resume)
             if message is not None:
-                _check_all_answered(await room.cards())  # the answers may not have been enough
-                await self._say(asked, said, message)
+                _check_all_answered(await context.load_pending_approvals())  # the answers may not have been enough
+                await self._say(request, user_message, message)
             return known
         if message is None:
             return None
-        again = None if room is None else await _lines_before_repeat(room, message)
-        return await self._say(asked, said, message) if again is None else again
+        again = None if context is None else await _lines_before_repeat(context, message)
+        return await self._say(request, user_message, message) if again is None else again
 
-    async def _room(self, asked: HttpRequest, name: str) -> AgUiContext | None:
+    async def _load_context(self, request: HttpRequest, name: str) -> AgUiContext | None:
         """None where nothing was said yet. Each person has threads of their own under any name."""
-        who, threads = asked.person, self._site.assistant.threads
-        doors = await self._site.workspaces.doors(who.workspace)
+        principal, threads = request.current_principal, self._state.assistant.threads
+        services = await self._state.workspaces.services(principal.workspace)
         with suppress(NotFound):
-            thread = await threads.see(who, threads.id_of(who, name))
-            return AgUiContext(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
+            thread = await threads.get(principal, threads.named_thread_id(principal, name))
+            return AgUiContext(self._state, services, thread, services.reviewer(principal, self._state.clock()))
         return None
 
-    async def _check_new(self, asked: HttpRequest, said: UserMessage, message: PostedMessage | None) -> None:
+    async def _check_new(self, request: HttpRequest, user_message: UserMessage, message: PostedMessage | None) -> None:
         if message is not None:
-            kept = await self._site.store.answers.look(_message_slot(asked, said, message))
+            kept = await self._state.store.idempotency.find(_message_slot(request, user_message, message))
             _check_same_text(_sha256(message.text) if kept is None else kept.digest, message)
 
-    async def _say(self, asked: HttpRequest, said: UserMessage, message: PostedMessage) -> Sequence[ThreadEntry]:
+    async def _say(
+        self, request: HttpRequest, user_message: UserMessage, message: PostedMessage
+    ) -> Sequence[ThreadEntry]:
         """Once, however often it is sent. Gives the lines before it."""
-        who, threads = asked.person, self._site.assistant.threads
-        doors, place = await self._site.workspaces.doors(who.workspace), _message_slot(asked, said, message)
-        kept = await threads.say_once(doors, who, said._replace(text=message.text), place, _sha256(message.text))
+        principal, threads = request.current_principal, self._state.assistant.threads
+        services, idempotency_key = (
+            await self._state.workspaces.services(principal.workspace),
+            _message_slot(request, user_message, message),
+        )
+        kept = await threads.say_idempotent(
+            services, principal, user_message._replace(text=message.text), idempotency_key, _sha256(message.text)
+        )
         _check_same_text(kept.digest, message)
         if kept.status != DONE_STATUS:
             raise Conflict("This message was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
-        thread = await threads.see(who, done["thread_id"])
-        room = AgUiContext(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
-        return await room.lines(has_reply, done["line"] - 1)
+        thread = await threads.get(principal, done["thread_id"])
+        context = AgUiContext(self._state, services, thread, services.reviewer(principal, self._state.clock()))
+        return await context.read_entries(has_reply, done["line"] - 1)
 
 
-def _message_slot(asked: HttpRequest, said: UserMessage, message: PostedMessage) -> IdempotencyKey:
-    return idempotency_slot(asked.person, f"ag-ui {_sha256(said.name, message.id)}")
+def _message_slot(request: HttpRequest, user_message: UserMessage, message: PostedMessage) -> IdempotencyKey:
+    return idempotency_slot(request.current_principal, f"ag-ui {_sha256(user_message.name, message.id)}")
 
 
 def _check_same_text(digest: str, message: PostedMessage) -> None:
@@ -253,15 +273,15 @@ def _check_same_text(digest: str, message: PostedMessage) -> None:
         )
 
 
-async def _lines_before_repeat(room: AgUiContext, message: PostedMessage) -> Sequence[ThreadEntry] | None:
+async def _lines_before_repeat(context: AgUiContext, message: PostedMessage) -> Sequence[ThreadEntry] | None:
     """The lines before a message that is sent again while people decide; None if nobody has to.
 
     A new message is no answer: what waits is neither decided nor given up by what somebody says.
     """
-    cards = await room.cards()
+    cards = await context.load_pending_approvals()
     if not cards:
         return None
-    lines = await room.lines(lambda found: has_reply(_lines_before_last_message(found)))
+    lines = await context.read_entries(lambda found: has_reply(_lines_before_last_message(found)))
     known = _lines_before_last_message(lines)
     if len(known) < len(lines) and lines[len(known)].body["text"] == message.text:
         return known
@@ -271,46 +291,46 @@ async def _lines_before_repeat(room: AgUiContext, message: PostedMessage) -> Seq
 
 def _lines_before_last_message(lines: Sequence[ThreadEntry]) -> Sequence[ThreadEntry]:
     """The lines before the last message."""
-    last = max((line.n for line in lines if line.kind == "said"), default=0)
-    return [line for line in lines if line.n < last] if last else lines
+    last = max((entry.number for entry in lines if entry.kind == "said"), default=0)
+    return [entry for entry in lines if entry.number < last] if last else lines
 
 
 async def _apply_resume(
-    room: AgUiContext | None, resume: Sequence[ResumeEntry]
+    context: AgUiContext | None, resume: Sequence[ResumeEntry]
 ) -> tuple[AgUiContext, Sequence[ThreadEntry]]:
     """Decides all of them, or none. Gives the lines that the client knows: those before the first of these decisions.
 
     What somebody else decided meanwhile, or time did, stays as it is: so an answer that is sent again does no harm.
     """
-    if room is None:
+    if context is None:
         raise NotFound(UNKNOWN_INTERRUPT)
-    given = [await _read_answer(room, number, entry) for number, entry in enumerate(resume)]
-    ids = [each.approval.id for each in given]
+    answers = [await _read_answer(context, number, entry) for number, entry in enumerate(resume)]
+    ids = [each.approval.id for each in answers]
     if len(set(ids)) < len(ids):
         raise InvalidRequest("An interrupt is answered twice. Answer each of them once.")
-    cards = await room.cards()
+    cards = await context.load_pending_approvals()
     wanted = {*ids, *(card.id for card in cards)}
-    known = _lines_before_decisions(await room.lines(lambda found: includes_requests(found, wanted)), ids)
+    known = _lines_before_decisions(await context.read_entries(lambda found: includes_requests(found, wanted)), ids)
     asked = {line.body.get("approval") for line in known if line.kind == "asked"}
     _check_all_answered([card for card in cards if card.id in asked and card.id not in ids])
-    waiting = [each for each in given if status_at(each.approval, room.site.clock()) == "pending"]
+    waiting = [each for each in answers if status_at(each.approval, context.state.clock()) == "pending"]
     if any(each.decision and each.sha256 != each.approval.args_sha256 for each in waiting):
-        return room, known  # somebody edited it: nothing is decided, and the run ends with what it is now
-    steps = [await _plan_decision(room, each) for each in waiting]
+        return context, known  # somebody edited it: nothing is decided, and the run ends with what it is now
+    steps = [await _plan_decision(context, each) for each in waiting]
     for each, decision in zip(waiting, steps, strict=True):
         with suppress(Conflict, Expired):  # somebody was faster
-            await _apply_decision(room, each.approval, decision)
-    return room, known
+            await _apply_decision(context, each.approval, decision)
+    return context, known
 
 
-async def _read_answer(room: AgUiContext, number: int, entry: ResumeEntry) -> ResumeAnswer:
+async def _read_answer(context: AgUiContext, number: int, entry: ResumeEntry) -> ResumeAnswer:
     approval_id, shown = parse_interrupt_id(entry.interruptId)
     try:
-        stored = await room.site.store.get(room.thread.workspace, approval_id)
+        stored = await context.state.store.get(context.thread.workspace, approval_id)
     except NotFound:
         raise NotFound(UNKNOWN_INTERRUPT) from None
     subject = stored.approval.subject
-    if subject.thread_id != room.thread.id or not is_thread_id(subject.run_id) or len(shown) != SHA256_LENGTH:
+    if subject.thread_id != context.thread.id or not is_thread_id(subject.run_id) or len(shown) != SHA256_LENGTH:
         raise NotFound(UNKNOWN_INTERRUPT)
     if entry.status == "cancelled":
         return ResumeAnswer(stored, shown, None)
@@ -319,62 +339,64 @@ async def _read_answer(room: AgUiContext, number: int, entry: ResumeEntry) -> Re
 
 def _decision(stored: Stored, shown: str, number: int, payload: object) -> Decision:
     if stored.approval.subject.tool == QUESTION_TOOL:
-        asked = shown_args(stored.payload)
-        typed = isinstance(asked, dict) and (asked.get("schema") is not None or asked.get("choices"))
+        question = shown_args(stored.payload)
+        typed = isinstance(question, dict) and (question.get("schema") is not None or question.get("choices"))
         return read_decision({"kind": "respond", "args_sha256": shown, "answer" if typed else "message": payload})
     try:
-        said = ResumePayload.model_validate(payload)
+        answer = ResumePayload.model_validate(payload)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         raise invalid_request([(("resume", number, "payload", *each["loc"]), each["msg"]) for each in found]) from None
-    if said.argsSha256 not in ("", shown):
+    if answer.argsSha256 not in ("", shown):
         raise InvalidDecision("argsSha256 is not that of this interrupt.", [Problem("/argsSha256", "another one")])
-    return read_decision({"args_sha256": shown, "acknowledged": said.acknowledged, **_decision_fields(said)})
+    return read_decision({"args_sha256": shown, "acknowledged": answer.acknowledged, **_decision_fields(answer)})
 
 
-def _decision_fields(said: ResumePayload) -> dict[str, object]:
-    edited = "editedArgs" in said.model_fields_set
-    match said.approved, edited, said.response:
+def _decision_fields(answer: ResumePayload) -> dict[str, object]:
+    edited = "editedArgs" in answer.model_fields_set
+    match answer.approved, edited, answer.response:
         case True, True, "":
-            return {"kind": "edit", "args": said.editedArgs, "reason": said.reason}
+            return {"kind": "edit", "args": answer.editedArgs, "reason": answer.reason}
         case True, False, "":
-            return {"kind": "approve", "reason": said.reason}
+            return {"kind": "approve", "reason": answer.reason}
         case False, False, "":
-            return {"kind": "reject", "reason": said.reason}
+            return {"kind": "reject", "reason": answer.reason}
         case False, False, _:
-            return {"kind": "respond", "message": said.response, "reason": said.reason}
+            return {"kind": "respond", "message": answer.response, "reason": answer.reason}
         case _:
             message = "editedArgs go with approved: true, and a response with approved: false. Nothing was decided."
             raise InvalidDecision(message, [Problem("/approved", "contradicts the rest")])
 
 
-async def _plan_decision(room: AgUiContext, given: ResumeAnswer) -> Decision | None:
+async def _plan_decision(context: AgUiContext, answer: ResumeAnswer) -> Decision | None:
     """What is to be done, tried before anything is. Whoever gives up what is not theirs to reject withdraws it."""
-    decision = given.decision or Reject(CANCELLED_REASON)
-    where, name = room.thread.workspace, given.approval.id
+    decision = answer.decision or Reject(CANCELLED_REASON)
+    where, name = context.thread.workspace, answer.approval.id
     try:
-        await room.doors.inbox.foresee(where, name, decision, room.reviewer)
+        await context.services.inbox.check_decision(where, name, decision, context.reviewer)
     except (AlreadyDecided, Expired):
         return decision
     except Error as error:
-        if given.decision is None:
+        if answer.decision is None:
             return None
-        await room.doors.inbox.refuse(where, name, decision, room.reviewer, error)
+        await context.services.inbox.record_refusal(where, name, decision, context.reviewer, error)
     return decision
 
 
-async def _apply_decision(room: AgUiContext, approval: Approval, decision: Decision | None) -> None:
+async def _apply_decision(context: AgUiContext, approval: Approval, decision: Decision | None) -> None:
     if decision is None:
-        await room.doors.gate.cancel(room.thread.workspace, approval.id, room.thread.person, CANCELLED_REASON)
+        await context.services.gate.cancel(
+            context.thread.workspace, approval.id, context.thread.person, CANCELLED_REASON
+        )
     else:
-        await room.doors.inbox.decide(room.thread.workspace, approval.id, decision, room.reviewer)
+        await context.services.inbox.decide(context.thread.workspace, approval.id, decision, context.reviewer)
 
 
 def _lines_before_decisions(lines: Sequence[ThreadEntry], ids: Sequence[str]) -> Sequence[ThreadEntry]:
     """All before the first thing that came of one of these calls after people were asked about it."""
-    after = (line.n for line in lines if line.kind == "decided" and line.body.get("approval") in ids)
+    after = (entry.number for entry in lines if entry.kind == "decided" and entry.body.get("approval") in ids)
     first = next(after, None)
-    return lines if first is None else [line for line in lines if line.n < first]
+    return lines if first is None else [entry for entry in lines if entry.number < first]
 
 
 def _check_all_answered(cards: Sequence[Approval]) -> None:
@@ -404,8 +426,8 @@ def _new_message(body: RunAgentInput) -> PostedMessage | None:
             return None
 
 
-def _check_agent(site: ServerState, doors: WorkspaceServices, agent: str) -> None:
-    if agent not in site.assistant.agents.names(doors):
+def _check_agent(state: ServerState, services: WorkspaceServices, agent: str) -> None:
+    if agent not in state.assistant.agents.names(services):
         raise NotFound(f"There is no agent {agent!r}. GET /api/agents lists them.")
 
 

@@ -107,18 +107,18 @@ class AiSdkChat(BaseModel):
 
 
 @router.get("/chat/{chat_id}", responses=documented_responses(AiSdkChat), **require_roles(DECIDERS))
-async def load_chat(chat_id: str, site: StateDep, caller: PrincipalDep) -> Response:
+async def load_chat(chat_id: str, state: StateDep, principal: PrincipalDep) -> Response:
     """The newest messages of the chat, as they stand now; none, if nothing was said in it."""
-    reader = AiSdkContext(site, await site.workspaces.doors(caller.workspace), caller)
+    context = AiSdkContext(state, await state.workspaces.services(principal.workspace), principal)
     messages: list[dict[str, object]] = []
     with suppress(NotFound):
-        thread, lines = await _load_thread(reader, chat_id, said=MAX_MESSAGES)
-        messages = await load_history(reader, thread, lines)
+        thread, lines = await _load_thread(context, chat_id, said=MAX_MESSAGES)
+        messages = await load_history(context, thread, lines)
     return to_starlette(json_response({"messages": messages}))
 
 
-def streams(site: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
-    chat = AiSdkRoutes(site, auth)
+def streams(state: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
+    chat = AiSdkRoutes(state, auth)
     return (
         (
             StreamRoute("POST", "/ai-sdk/chat", DECIDERS, chat.send),
@@ -126,7 +126,7 @@ def streams(site: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteD
                 "Takes the person's newest message, or their answers to what is open, and tells what comes of it.",
                 UI_MESSAGE_STREAM,
                 AiSdkChatBody,
-                fails=(404, 409, 422, 429),
+                error_statuses=(404, 409, 422, 429),
             ),
         ),
         (
@@ -134,49 +134,49 @@ def streams(site: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteD
             RouteDocs(
                 "The newest message of the chat, from its beginning and as it stands now.",
                 UI_MESSAGE_STREAM,
-                fails=(429,),
-                nothing="Nothing was said in this chat.",
+                error_statuses=(429,),
+                no_content="Nothing was said in this chat.",
             ),
         ),
     )
 
 
 class AiSdkRoutes:
-    def __init__(self, site: ServerState, auth: Auth) -> None:
-        self._site = site
-        self._readers = ThreadSubscribers(site, auth)
+    def __init__(self, state: ServerState, auth: Auth) -> None:
+        self._state = state
+        self._subscribers = ThreadSubscribers(state, auth)
 
-    async def send(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
-        self._readers.check_room()
-        posted = await asked.json(AiSdkChatBody)
-        message = _newest_message(posted)
-        reader = await self._reader(asked)
+    async def send(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        self._subscribers.check_capacity()
+        body = await request.parse_body(AiSdkChatBody)
+        message = _newest_message(body)
+        context = await self._make_context(request)
         if message.role == "assistant":
-            told = await self._answer(reader, posted, message)
-        elif posted.trigger == "regenerate-message":
-            told = await self._retry(reader, posted)
+            start = await self._answer(context, body, message)
+        elif body.trigger == "regenerate-message":
+            start = await self._retry(context, body)
         else:
-            told = await self._say(reader, posted, message)
-        await self._serve(asked, told, receive, send)
+            start = await self._say(context, body, message)
+        await self._serve(request, start, receive, send)
 
-    async def resume(self, asked: HttpRequest, receive: Receive, send: Send) -> None:
-        self._readers.check_room()
-        (chat,), reader = asked.values, await self._reader(asked)
+    async def resume(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        self._subscribers.check_capacity()
+        (chat,), context = request.path_params, await self._make_context(request)
         try:
-            thread, lines = await _load_thread(reader, chat)
+            thread, lines = await _load_thread(context, chat)
             begin = MessagePosition(_message_line(lines))
         except NotFound:
             await send({"type": "http.response.start", "status": 204, "headers": list(SECURITY_HEADERS)})
             await send({"type": "http.response.body", "body": b""})
             return
-        await self._serve(asked, _StreamStart(reader, thread, begin, lines), receive, send)
+        await self._serve(request, _StreamStart(context, thread, begin, lines), receive, send)
 
-    async def _say(self, reader: AiSdkContext, posted: AiSdkChatBody, message: UiMessage) -> _StreamStart:
+    async def _say(self, context: AiSdkContext, body: AiSdkChatBody, message: UiMessage) -> _StreamStart:
         """A message goes by its id: sent again it is the same one, and is told from its beginning."""
-        who, threads, text = reader.person, self._site.assistant.threads, _message_text(message)
-        place = idempotency_slot(who, f"ai-sdk:{_digest(posted.id, message.id)}")
-        said = UserMessage(text, "", posted.agent, posted.id, "ai_sdk")
-        kept = await threads.say_once(reader.doors, who, said, place, _digest(text))
+        principal, threads, text = context.principal, self._state.assistant.threads, _message_text(message)
+        idempotency_key = idempotency_slot(principal, f"ai-sdk:{_digest(body.id, message.id)}")
+        user_message = UserMessage(text, "", body.agent, body.id, "ai_sdk")
+        kept = await threads.say_idempotent(context.services, principal, user_message, idempotency_key, _digest(text))
         if kept.digest != _digest(text):
             raise IdempotencyMismatch(
                 "This message was sent before with other words. What was said stays: send a new message."
@@ -184,76 +184,84 @@ class AiSdkRoutes:
         if kept.status != DONE_STATUS:
             raise Conflict("This was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
-        thread, lines = await threads.show(who, done["thread_id"], done["line"] - 1)
-        return _StreamStart(reader, thread, MessagePosition(done["line"]), lines)
+        thread, lines = await threads.show(principal, done["thread_id"], done["line"] - 1)
+        return _StreamStart(context, thread, MessagePosition(done["line"]), lines)
 
-    async def _retry(self, reader: AiSdkContext, posted: AiSdkChatBody) -> _StreamStart:
+    async def _retry(self, context: AiSdkContext, body: AiSdkChatBody) -> _StreamStart:
         """After an error the model is asked again; nothing that was recorded is done again."""
-        thread, lines = await _load_thread(reader, posted.id)
+        thread, lines = await _load_thread(context, body.id)
         if lines[-1].kind != "ended" or lines[-1].body["status"] not in ("error", "limit"):
             raise Conflict(NOT_REPEATED, thread_id=thread.id)
-        await self._site.assistant.threads.retry(reader.person, thread.id)
-        thread, lines = await _load_thread(reader, posted.id)
-        return _StreamStart(reader, thread, MessagePosition(_message_line(lines)), lines)
+        await self._state.assistant.threads.retry(context.principal, thread.id)
+        thread, lines = await _load_thread(context, body.id)
+        return _StreamStart(context, thread, MessagePosition(_message_line(lines)), lines)
 
-    async def _answer(self, reader: AiSdkContext, posted: AiSdkChatBody, message: UiMessage) -> _StreamStart:
+    async def _answer(self, context: AiSdkContext, body: AiSdkChatBody, message: UiMessage) -> _StreamStart:
         """All answers are looked at before any counts. What others decided meanwhile stands, and is told."""
-        thread, lines = await _load_thread(reader, posted.id, _first_step(message))
+        thread, lines = await _load_thread(context, body.id, _first_step(message))
         step = _last_known_step(message, lines)
-        answers = await _read_answers(reader, lines, posted.decisions, message)
+        answers = await _read_answers(context, lines, body.decisions, message)
         for each in answers:
-            await _check_answer(reader, each)
+            await _check_answer(context, each)
         problem: Error | None = None
         for approval_id, decision in answers:
             try:
                 with suppress(AlreadyDecided, Expired):
-                    await reader.doors.inbox.decide(reader.doors.workspace, approval_id, decision, reader.reviewer)
+                    await context.services.inbox.decide(
+                        context.services.workspace, approval_id, decision, context.reviewer
+                    )
             except Error as error:
                 problem = problem or error
         if problem is not None:
             raise problem
-        return _StreamStart(reader, thread, MessagePosition(_message_line(lines, step), step), lines)
+        return _StreamStart(context, thread, MessagePosition(_message_line(lines, step), step), lines)
 
-    async def _reader(self, asked: HttpRequest) -> AiSdkContext:
-        return AiSdkContext(self._site, await self._site.workspaces.doors(asked.person.workspace), asked.person)
+    async def _make_context(self, request: HttpRequest) -> AiSdkContext:
+        return AiSdkContext(
+            self._state,
+            await self._state.workspaces.services(request.current_principal.workspace),
+            request.current_principal,
+        )
 
-    async def _serve(self, asked: HttpRequest, told: _StreamStart, receive: Receive, send: Send) -> None:
-        reader = self._readers.reader(asked, send, MessageStream(*told), _frame, FINAL_EVENTS)
-        await self._readers.serve(reader, told.thread, Position(told.begin.said), receive, HEADERS)
+    async def _serve(self, request: HttpRequest, start: _StreamStart, receive: Receive, send: Send) -> None:
+        subscriber = self._subscribers.make_subscriber(request, send, MessageStream(*start), _frame, FINAL_EVENTS)
+        await self._subscribers.serve(subscriber, start.thread, Position(start.begin.message_line), receive, HEADERS)
 
 
 class _StreamStart(NamedTuple):
-    reader: AiSdkContext
+    context: AiSdkContext
     thread: Thread
     begin: MessagePosition
     lines: Sequence[ThreadEntry]
 
 
 async def _load_thread(
-    reader: AiSdkContext, chat: str, step: int = MAX_ENTRY_NUMBER, said: int = 1
+    context: AiSdkContext, chat: str, step: int = MAX_ENTRY_NUMBER, said: int = 1
 ) -> tuple[Thread, Sequence[ThreadEntry]]:
     """With its newest lines alone: from the person's last message before `step` on, or the last so many of them."""
-    threads, last = reader.site.assistant.threads, FIRST_READ
+    threads, last = context.state.assistant.threads, FIRST_READ
     while True:
-        thread, lines = await threads.show(reader.person, threads.id_of(reader.person, chat), last=last)
-        found = [number for number, line in enumerate(lines) if line.kind == "said" and line.n < step]
+        thread, lines = await threads.show(
+            context.principal, threads.named_thread_id(context.principal, chat), last=last
+        )
+        found = [number for number, entry in enumerate(lines) if entry.kind == "said" and entry.number < step]
         if len(found) >= said:
             return thread, lines[found[-said] :]
-        if last >= thread.lines:
+        if last >= thread.entry_count:
             return thread, lines
         last *= 8
 
 
-async def _frame(told: StreamEvent) -> bytes:
-    parts = cast(list[dict[str, object]], told.data["parts"])
+async def _frame(stream_event: StreamEvent) -> bytes:
+    parts = cast(list[dict[str, object]], stream_event.data["parts"])
     frames = b"".join(b"data: %b\n\n" % encode_json(part) for part in parts)
-    return frames + b"data: [DONE]\n\n" if told.name in FINAL_EVENTS else frames
+    return frames + b"data: [DONE]\n\n" if stream_event.name in FINAL_EVENTS else frames
 
 
-def _newest_message(posted: AiSdkChatBody) -> UiMessage:
+def _newest_message(body: AiSdkChatBody) -> UiMessage:
     """The last one, or the earlier one that the page says it goes on with."""
-    named = [each for each in posted.messages if each.get("role") == "assistant" and each.get("id") == posted.messageId]
-    return validate_model(UiMessage, named[-1] if posted.messageId is not None and named else posted.messages[-1])
+    named = [each for each in body.messages if each.get("role") == "assistant" and each.get("id") == body.messageId]
+    return validate_model(UiMessage, named[-1] if body.messageId is not None and named else body.messages[-1])
 
 
 def _message_text(message: UiMessage) -> str:
@@ -266,7 +274,7 @@ def _message_text(message: UiMessage) -> str:
 
 
 def _message_line(lines: Sequence[ThreadEntry], step: int = MAX_ENTRY_NUMBER) -> int:
-    said = [line.n for line in lines if line.kind == "said" and line.n < step]
+    said = [entry.number for entry in lines if entry.kind == "said" and entry.number < step]
     if not said:
         raise NotFound("Nothing was said in this chat.")
     return said[-1]
@@ -284,7 +292,7 @@ def _first_step(message: UiMessage) -> int:
 def _last_known_step(message: UiMessage, lines: Sequence[ThreadEntry]) -> int:
     """The reply up to which the page has the message: nothing depends on it but where the telling begins."""
     numbers = [str(part["toolCallId"]).partition(":")[0] for part in _tool_parts(message)]
-    replies = {str(line.n): line.n for line in lines if line.kind == "replied"}
+    replies = {str(entry.number): entry.number for entry in lines if entry.kind == "replied"}
     if not numbers or numbers[-1] not in replies:
         raise NotFound("There is no such call in this chat. Load the chat anew, or send a new message.")
     return replies[numbers[-1]]
@@ -296,7 +304,7 @@ def _tool_parts(message: UiMessage) -> list[dict[str, Any]]:
 
 
 async def _read_answers(
-    reader: AiSdkContext, lines: Sequence[ThreadEntry], decisions: Mapping[str, Mapping[str, Any]], message: UiMessage
+    context: AiSdkContext, lines: Sequence[ThreadEntry], decisions: Mapping[str, Mapping[str, Any]], message: UiMessage
 ) -> list[ApprovalAnswer]:
     known, answers, calls = _approvals_by_call(lines), list[ApprovalAnswer](), _tool_parts(message)
     if len({part["toolCallId"] for part in calls}) < len(calls):
@@ -307,59 +315,59 @@ async def _read_answers(
             case "approval-responded":
                 answers.append(_approval_answer(part.get("approval"), approval_id, decisions))
             case "output-available" if approval_id:
-                answers += await _question_answer(reader, approval_id, part.get("output"))
+                answers += await _question_answer(context, approval_id, part.get("output"))
             case _:
                 pass
     return answers
 
 
-async def _check_answer(reader: AiSdkContext, answer: ApprovalAnswer) -> None:
+async def _check_answer(context: AiSdkContext, answer: ApprovalAnswer) -> None:
     """Raises why it would not count, and keeps that somebody tried; what was decided meanwhile is no such reason."""
-    inbox, where = reader.doors.inbox, (reader.doors.workspace, *answer)
+    inbox, where = context.services.inbox, (context.services.workspace, *answer)
     try:
         with suppress(AlreadyDecided, Expired):
-            await inbox.foresee(*where, reader.reviewer)
+            await inbox.check_decision(*where, context.reviewer)
     except Error as error:
-        await inbox.refuse(*where, reader.reviewer, error)
+        await inbox.record_refusal(*where, context.reviewer, error)
 
 
 def _approvals_by_call(lines: Sequence[ThreadEntry]) -> dict[str, str]:
     """The approval of each call that people were asked about."""
     step, found = 0, dict[str, str]()
-    for line in lines:
-        step = line.n if line.kind == "replied" else step
-        if line.kind == "asked":
-            found[call_id(step, line.body)] = str(line.body["approval"])
+    for entry in lines:
+        step = entry.number if entry.kind == "replied" else step
+        if entry.kind == "asked":
+            found[call_id(step, entry.body)] = str(entry.body["approval"])
     return found
 
 
-def _approval_answer(said: object, approval_id: str, decisions: Mapping[str, Mapping[str, Any]]) -> ApprovalAnswer:
+def _approval_answer(answer: object, approval_id: str, decisions: Mapping[str, Mapping[str, Any]]) -> ApprovalAnswer:
     """A yes is `true` and a no is `false`: nothing else is either. It counts for what the page showed."""
-    if not isinstance(said, Mapping) or not approval_id or said.get("id") != approval_id:
+    if not isinstance(answer, Mapping) or not approval_id or answer.get("id") != approval_id:
         raise NotFound(NO_APPROVAL)
-    approved = said.get("approved")
+    approved = answer.get("approved")
     if not isinstance(approved, bool):
         message = "approved is true or false. Nothing was decided."
         raise InvalidDecision(message, [Complaint("/approval/approved", "not a boolean")], approval_id=approval_id)
-    shown = said.get("descriptor")
+    shown = answer.get("descriptor")
     digest = {"args_sha256": shown.get("args_sha256")} if isinstance(shown, Mapping) else {}
     given = decisions.get(approval_id)
     if given is None:
         kind = "approve" if approved else "reject"
-        return ApprovalAnswer(approval_id, read_decision({"kind": kind, "reason": said.get("reason"), **digest}))
+        return ApprovalAnswer(approval_id, read_decision({"kind": kind, "reason": answer.get("reason"), **digest}))
     if approved != (given.get("kind") in ("approve", "edit")):
         message = "The answer and the decision that comes with it contradict each other. Nothing was decided."
         raise InvalidDecision(message, [Complaint("/decisions", "contradicts approved")], approval_id=approval_id)
     return ApprovalAnswer(approval_id, read_decision({**digest, **given}))
 
 
-async def _question_answer(reader: AiSdkContext, approval_id: str, output: object) -> list[ApprovalAnswer]:
+async def _question_answer(context: AiSdkContext, approval_id: str, output: object) -> list[ApprovalAnswer]:
     """An output answers an open question, and nothing else: what a call gave is known here."""
-    stored = await reader.site.store.get(reader.doors.workspace, approval_id)
+    stored = await context.state.store.get(context.services.workspace, approval_id)
     if stored.approval.subject.tool != QUESTION_TOOL or stored.approval.status != "pending":
         return []
-    asked = cast(Mapping[str, object], read_canonical(stored.payload.args or b"{}"))
-    if not isinstance(output, str) and not {"choices", "schema"} & asked.keys():
+    question = cast(Mapping[str, object], read_canonical(stored.payload.args or b"{}"))
+    if not isinstance(output, str) and not {"choices", "schema"} & question.keys():
         message = "The answer to this question is a text. Nothing was answered."
         raise InvalidDecision(message, [Complaint("/output", "not a text")], approval_id=approval_id)
     name = "message" if isinstance(output, str) else "answer"
@@ -373,18 +381,18 @@ def _digest(*texts: str) -> str:
 MAX_MESSAGES = 20  # messages of the person, with what came of each
 
 
-async def load_history(reader: AiSdkContext, thread: Thread, lines: Sequence[ThreadEntry]) -> list[Part]:
+async def load_history(context: AiSdkContext, thread: Thread, lines: Sequence[ThreadEntry]) -> list[Part]:
     """The newest messages, as they stand now."""
     messages: list[Part] = []
-    for line in [line for line in lines if line.kind == "said"][-MAX_MESSAGES:]:
-        messages.append(_user_message(thread, line))
+    for entry in [entry for entry in lines if entry.kind == "said"][-MAX_MESSAGES:]:
+        messages.append(_user_message(thread, entry))
         told = [
             part
-            for each in await MessageStream(reader, thread, MessagePosition(line.n), lines).news()
+            for each in await MessageStream(context, thread, MessagePosition(entry.number), lines).read_events()
             for part in _parts(each.data)
         ]
         answer = fold_parts(told)
-        messages += [{"id": message_id(thread, line.n), "role": "assistant", "parts": answer}] if answer else []
+        messages += [{"id": message_id(thread, entry.number), "role": "assistant", "parts": answer}] if answer else []
     return messages
 
 
@@ -398,9 +406,9 @@ def fold_parts(told: Iterable[Part]) -> list[Part]:
     return parts
 
 
-def _user_message(thread: Thread, line: ThreadEntry) -> Part:
-    parts = [{"type": "text", "text": line.body["text"]}]
-    return {"id": f"{message_id(thread, line.n)}.said", "role": "user", "parts": parts}
+def _user_message(thread: Thread, entry: ThreadEntry) -> Part:
+    parts = [{"type": "text", "text": entry.body["text"]}]
+    return {"id": f"{message_id(thread, entry.number)}.said", "role": "user", "parts": parts}
 
 
 def _parts(data: Mapping[str, object]) -> list[Part]:

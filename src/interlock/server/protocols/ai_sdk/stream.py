@@ -40,20 +40,20 @@ MAX_ID = 200
 class MessagePosition(NamedTuple):
     """Which message: the line that was said. `step` is the reply up to which the client has it; 0 for nothing of it."""
 
-    said: int
+    message_line: int
     step: int = 0
 
 
 class AiSdkContext(NamedTuple):
     """Who is told."""
 
-    site: ServerState
-    doors: WorkspaceServices
-    person: Principal
+    state: ServerState
+    services: WorkspaceServices
+    principal: Principal
 
     @property
     def reviewer(self) -> Reviewer:
-        return self.doors.reviewer(self.person, self.site.clock())
+        return self.services.reviewer(self.principal, self.state.clock())
 
 
 def message_id(thread: Thread, said: int) -> str:
@@ -69,151 +69,155 @@ class MessageStream:
     """Follows one message for one reader. `lines` are those of the thread so far."""
 
     def __init__(
-        self, reader: AiSdkContext, thread: Thread, begin: MessagePosition, lines: Sequence[ThreadEntry]
+        self, context: AiSdkContext, thread: Thread, begin: MessagePosition, lines: Sequence[ThreadEntry]
     ) -> None:
-        self._reader = reader
+        self._context = context
         self._thread = thread
-        self._said = begin.said
-        self._lines = {line.n: line for line in lines if line.n >= begin.said}
-        self._again = self._step = begin.step
-        self._open = (
+        self._message_line = begin.message_line
+        self._lines = {entry.number: entry for entry in lines if entry.number >= begin.message_line}
+        self._known_step = self._step = begin.step
+        self._open_calls = (
             _reply_calls(self._lines[begin.step]) if begin.step else {}
         )  # calls without a result, and their tools
-        self._shown = {number for number, wish in self._open.items() if not _is_delegated(wish)}  # calls with a part
-        self._cards: dict[str, str] = {}  # the calls of approvals that nobody decided yet
-        self._asked: dict[str, str] = {}  # approvals as the client shows them: open or answered
-        self._gated: set[str] = set()  # calls whose part has an approval
-        self._text = ""  # the part that is being spoken
+        self._shown_calls = {
+            number for number, wish in self._open_calls.items() if not _is_delegated(wish)
+        }  # calls with a part
+        self._pending_calls: dict[str, str] = {}  # the calls of approvals that nobody decided yet
+        self._approval_states: dict[str, str] = {}  # approvals as the client shows them: open or answered
+        self._calls_with_approval: set[str] = set()  # calls whose part has an approval
+        self._text_id = ""  # the part that is being spoken
         self._in_step = self._replied = bool(begin.step)
-        self._begun = False
-        after = Position(begin.step, len(self._open)) if begin.step else Position(begin.said)
-        self._follower = reader.site.assistant.follower(thread, after, self._replaced_at or MAX_ENTRY_NUMBER)
+        self._has_started = False
+        after = Position(begin.step, len(self._open_calls)) if begin.step else Position(begin.message_line)
+        self._follower = context.state.assistant.follower(thread, after, self._replaced_at or MAX_ENTRY_NUMBER)
 
     @property
-    def pause(self) -> float | None:
-        return self._follower.pause
+    def poll_after(self) -> float | None:
+        return self._follower.poll_after
 
-    async def news(self) -> list[StreamEvent]:
+    async def read_events(self) -> list[StreamEvent]:
         """What the reader does not know yet; an `end` is the last."""
         before = await self._store.get(self._thread.workspace, self._thread.id)
-        told = await self._follower.news()
-        await self._read(max([before.lines, *(each.position.line for each in told)]))
-        parts: list[Part] = [] if self._begun else [self._start()]
+        told = await self._follower.read_events()
+        await self._read(max([before.entry_count, *(each.position.line for each in told)]))
+        parts: list[Part] = [] if self._has_started else [self._start()]
         replaced = self._replaced_at
         for each in _events_before(told, replaced) if replaced else told:
-            parts += await self._tell(each)
+            parts += await self._event_parts(each)
             if parts and parts[-1]["type"] in ("finish", "error"):
                 return [_stream_event("end", parts)]
         if replaced:
-            return [_stream_event("end", [*parts, *self._over("other", WITHDRAWAL_REASONS["said"])])]
-        if _is_waiting(before) and (asked := await self._asked_here()) is not None:
-            return [_stream_event("end", [*parts, *asked, *self._closed("tool-calls")])]
+            return [_stream_event("end", [*parts, *self._finish_unresolved("other", WITHDRAWAL_REASONS["said"])])]
+        if _is_waiting(before) and (asked := await self._open_requests()) is not None:
+            return [_stream_event("end", [*parts, *asked, *self._finish("tool-calls")])]
         return [_stream_event("parts", parts)] if parts else []
 
     @property
     def _store(self) -> SqlThreads:
-        return self._reader.site.store.threads
+        return self._context.state.store.threads
 
     @property
     def _replaced_at(self) -> int:
         """The next message, if there is one: what comes behind it belongs to that."""
-        return min((n for n, line in self._lines.items() if line.kind == "said" and n > self._said), default=0)
+        return min(
+            (n for n, entry in self._lines.items() if entry.kind == "said" and n > self._message_line), default=0
+        )
 
     async def _read(self, until: int) -> None:
         last = max(self._lines, default=0)
         if until > last:
-            found = await self._store.lines(self._thread.workspace, self._thread.id, last)
-            self._lines |= {line.n: line for line in found}
+            found = await self._store.entries(self._thread.workspace, self._thread.id, last)
+            self._lines |= {entry.number: entry for entry in found}
 
     def _start(self) -> Part:
-        self._begun = True
-        return {"type": "start", "messageId": message_id(self._thread, self._said)}
+        self._has_started = True
+        return {"type": "start", "messageId": message_id(self._thread, self._message_line)}
 
-    async def _tell(self, told: StreamEvent) -> Iterable[Part]:
-        if told.name == "delta":
-            return list(self._spoken(told))
-        line = self._lines[told.position.line]
-        match line.kind:
-            case "replied" if line.n > self._step:
-                return await self._reply(line)
+    async def _event_parts(self, stream_event: StreamEvent) -> Iterable[Part]:
+        if stream_event.name == "delta":
+            return list(self._text_parts(stream_event))
+        entry = self._lines[stream_event.position.line]
+        match entry.kind:
+            case "replied" if entry.number > self._step:
+                return await self._reply(entry)
             case "asked":
-                return await self._card(line)
+                return await self._card(entry)
             case "decided":
-                return await self._decided(line)
+                return await self._decided(entry)
             case "resulted":
-                return await self._result(cast(dict[str, Any], line.body))
-            case "ended" if not self._was_retried(line.n):
-                return list(self._ended(cast(dict[str, Any], line.body)))
+                return await self._result(cast(dict[str, Any], entry.body))
+            case "ended" if not self._was_retried(entry.number):
+                return list(self._ended(cast(dict[str, Any], entry.body)))
             case _:
                 return ()
 
-    def _spoken(self, told: StreamEvent) -> Iterator[Part]:
-        if told.data.get("reset"):  # it is said anew
-            self._text = ""
+    def _text_parts(self, stream_event: StreamEvent) -> Iterator[Part]:
+        if stream_event.data.get("reset"):  # it is said anew
+            self._text_id = ""
             yield {"type": "reset-step"}
             return
-        if self._text != str(told.position.line):
-            yield from self._next_step() if self._text or self._replied or not self._in_step else ()
-            self._text = str(told.position.line)
-            yield {"type": "text-start", "id": self._text}
-        yield {"type": "text-delta", "id": self._text, "delta": told.data["content"]}
+        if self._text_id != str(stream_event.position.line):
+            yield from self._next_step() if self._text_id or self._replied or not self._in_step else ()
+            self._text_id = str(stream_event.position.line)
+            yield {"type": "text-start", "id": self._text_id}
+        yield {"type": "text-delta", "id": self._text_id, "delta": stream_event.data["content"]}
 
-    async def _reply(self, line: ThreadEntry) -> list[Part]:
+    async def _reply(self, entry: ThreadEntry) -> list[Part]:
         """The words of it were told before, if it has any."""
-        parts = list(self._next_step() if self._replied or not self._in_step else self._silent())
-        self._step, self._replied = line.n, True
-        self._open |= _reply_calls(line)
-        for number, wish in _reply_calls(line).items():
+        parts = list(self._next_step() if self._replied or not self._in_step else self._end_text())
+        self._step, self._replied = entry.number, True
+        self._open_calls |= _reply_calls(entry)
+        for number, wish in _reply_calls(entry).items():
             if not _is_delegated(wish):
                 parts.append(self._input(number, wish[1], await self._args(wish)))
         return parts
 
     async def _args(self, wish: RawToolRequest) -> object:
-        site, workspace = self._reader.site, self._thread.workspace
-        specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(workspace).items()}
-        return ToolRequestRedactor(specs, await site.store.secret_key(workspace)).shown(wish)["args"]
+        state, workspace = self._context.state, self._thread.workspace
+        specs = {name: tool.spec for name, tool in state.assistant.tool_registry.all(workspace).items()}
+        return ToolRequestRedactor(specs, await state.store.secret_key(workspace)).redact(wish)["args"]
 
-    async def _card(self, line: ThreadEntry) -> list[Part]:
+    async def _card(self, entry: ThreadEntry) -> list[Part]:
         """A call that people are asked about, as it stands now."""
-        view = await self._view(line)
-        approval, number, is_below = view.stored.approval, call_id(self._step, line.body), "child" in line.body
-        self._cards[approval.id] = number
-        self._open |= {number: (number, approval.subject.tool, "")} if is_below else {}
+        view = await self._view(entry)
+        approval, number, is_below = view.stored.approval, call_id(self._step, entry.body), "child" in entry.body
+        self._pending_calls[approval.id] = number
+        self._open_calls |= {number: (number, approval.subject.tool, "")} if is_below else {}
         parts: list[Part] = []
-        if number not in self._shown or approval.editors or self._step == self._again:
+        if number not in self._shown_calls or approval.editors or self._step == self._known_step:
             parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
-        return [*parts, self._data(view), *self._standing(view, number)]
+        return [*parts, self._data(view), *self._status_parts(view, number)]
 
-    def _standing(self, view: ApprovalDetails, number: str) -> Iterator[Part]:
+    def _status_parts(self, view: ApprovalDetails, number: str) -> Iterator[Part]:
         """Only what this person has to answer is a request; a question is answered by an output."""
-        approval, reviewer = view.stored.approval, self._reader.reviewer
+        approval, reviewer = view.stored.approval, self._context.reviewer
         if approval.subject.tool == QUESTION_TOOL or view.status == "responded":
             return
         voted = view.status == "pending" and any(vote.by == reviewer.name for vote in approval.votes)
         if view.status != "pending" or voted:
             yield self._request(view, number, "answered")
             yield _response(approval.id, _reason(view), approved=voted or view.status in MAY_RUN)
-        elif needs_reviewer(approval, reviewer, self._reader.site.clock()):
+        elif needs_reviewer(approval, reviewer, self._context.state.clock()):
             yield self._request(view, number, "open")
 
-    async def _decided(self, line: ThreadEntry) -> list[Part]:
-        body = cast(dict[str, Any], line.body)
-        number, status = self._cards.pop(body["approval"], ""), body["status"]
+    async def _decided(self, entry: ThreadEntry) -> list[Part]:
+        body = cast(dict[str, Any], entry.body)
+        number, status = self._pending_calls.pop(body["approval"], ""), body["status"]
         if not number:
             return []  # of a message before
-        view = await self._view(line)
+        view = await self._view(entry)
         approval, parts = view.stored.approval, list[Part]()
         if approval.editors and status in MAY_RUN:
             parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
         if status != "responded" and approval.subject.tool != QUESTION_TOOL:
-            parts += [] if approval.id in self._asked else [self._request(view, number, "answered")]
+            parts += [] if approval.id in self._approval_states else [self._request(view, number, "answered")]
             parts.append(_response(approval.id, body["reason"], approved=status in MAY_RUN))
         parts.append(self._data(view))
-        return [*parts, *(self._below(number, body) if "child" in body else ())]
+        return [*parts, *(self._subagent_parts(number, body) if "child" in body else ())]
 
-    def _below(self, number: str, body: Mapping[str, Any]) -> Iterator[Part]:
+    def _subagent_parts(self, number: str, body: Mapping[str, Any]) -> Iterator[Part]:
         """What became of a sub-agent's call is told to the sub-agent alone."""
-        self._open.pop(number, None)
+        self._open_calls.pop(number, None)
         if body["status"] in NOT_RUN:
             yield {"type": "tool-output-denied", "toolCallId": number}
         else:
@@ -221,14 +225,14 @@ class MessageStream:
 
     async def _result(self, body: Mapping[str, Any]) -> list[Part]:
         number = call_id(self._step, {"call": body["call"]})
-        wish = self._open.pop(number, None)
+        wish = self._open_calls.pop(number, None)
         if wish is None:
             return []  # of a message before
         part = self._outcome(number, body["status"], body["result"])
-        return [part] if number in self._shown else [self._input(number, wish[1], await self._args(wish)), part]
+        return [part] if number in self._shown_calls else [self._input(number, wish[1], await self._args(wish)), part]
 
     def _outcome(self, number: str, status: str, result: object) -> Part:
-        if status in NOT_RUN and number in self._gated:
+        if status in NOT_RUN and number in self._calls_with_approval:
             return {"type": "tool-output-denied", "toolCallId": number}
         if status in FAILED:
             words = result.get("reason") or result.get("error") if isinstance(result, dict) else ""
@@ -237,56 +241,56 @@ class MessageStream:
 
     def _ended(self, body: Mapping[str, Any]) -> Iterator[Part]:
         if body["status"] in ("error", "limit"):
-            yield from self._silent()
+            yield from self._end_text()
             yield {"type": "error", "errorText": str(body["reason"])}
         else:
-            yield from self._over(FINISH_REASONS.get(body["status"], "stop"), NO_RESULT)
+            yield from self._finish_unresolved(FINISH_REASONS.get(body["status"], "stop"), NO_RESULT)
 
-    async def _asked_here(self) -> list[Part] | None:
+    async def _open_requests(self) -> list[Part] | None:
         """None if nothing waits for this person. Whatever does is shown as open when the stream ends."""
         parts, waits = list[Part](), False
-        for approval_id, number in self._cards.items():
-            view = await self._reader.doors.inbox.show(self._thread.workspace, approval_id)
-            if needs_reviewer(view.stored.approval, self._reader.reviewer, self._reader.site.clock()):
+        for approval_id, number in self._pending_calls.items():
+            view = await self._context.services.inbox.show(self._thread.workspace, approval_id)
+            if needs_reviewer(view.stored.approval, self._context.reviewer, self._context.state.clock()):
                 waits = True
                 is_question = view.stored.approval.subject.tool == QUESTION_TOOL
-                if not is_question and self._asked.get(approval_id) != "open":
+                if not is_question and self._approval_states.get(approval_id) != "open":
                     parts += [self._data(view), self._request(view, number, "open")]
         return parts if waits else None
 
-    def _over(self, why: str, left: str) -> Iterator[Part]:
+    def _finish_unresolved(self, finish_reason: str, error_text: str) -> Iterator[Part]:
         """A call without a result gets one: a client that sees an answer without any would send it again for ever."""
-        for number in sorted(self._open.keys() & self._shown):
-            yield _error(number, left)
-        self._open.clear()
-        yield from self._closed(why)
+        for number in sorted(self._open_calls.keys() & self._shown_calls):
+            yield _error(number, error_text)
+        self._open_calls.clear()
+        yield from self._finish(finish_reason)
 
-    def _closed(self, why: str) -> Iterator[Part]:
-        yield from self._silent()
+    def _finish(self, finish_reason: str) -> Iterator[Part]:
+        yield from self._end_text()
         yield {"type": "finish-step"}
-        yield {"type": "finish", "finishReason": why}
+        yield {"type": "finish", "finishReason": finish_reason}
 
     def _next_step(self) -> Iterator[Part]:
-        yield from self._silent()
+        yield from self._end_text()
         if self._in_step:
             yield {"type": "finish-step"}
         self._in_step, self._replied = True, False
         yield {"type": "start-step"}
 
-    def _silent(self) -> Iterator[Part]:
-        if self._text:
-            yield {"type": "text-end", "id": self._text}
-        self._text = ""
+    def _end_text(self) -> Iterator[Part]:
+        if self._text_id:
+            yield {"type": "text-end", "id": self._text_id}
+        self._text_id = ""
 
     def _input(self, number: str, tool: str, args: object) -> Part:
-        self._shown.add(number)
+        self._shown_calls.add(number)
         return {"type": "tool-input-available", "toolCallId": number, "toolName": tool, "input": args, "dynamic": True}
 
     def _request(self, view: ApprovalDetails, number: str, shown: str) -> Part:
         """The client sends the descriptor back with the answer: it says which arguments the person had before them."""
         approval = view.stored.approval
-        self._asked[approval.id] = shown
-        self._gated.add(number)
+        self._approval_states[approval.id] = shown
+        self._calls_with_approval.add(number)
         return {
             "type": "tool-approval-request",
             "approvalId": approval.id,
@@ -296,21 +300,21 @@ class MessageStream:
         }
 
     def _data(self, view: ApprovalDetails) -> Part:
-        shown = approval_json(view, self._reader.site.clock(), self._reader.reviewer)
+        shown = approval_json(view, self._context.state.clock(), self._context.reviewer)
         card = {name: shown[name] for name in CARD_FIELDS}
         return {"type": "data-approval", "id": view.stored.approval.id, "data": card}
 
-    async def _view(self, line: ThreadEntry) -> ApprovalDetails:
-        return await self._reader.doors.inbox.show(self._thread.workspace, str(line.body["approval"]))
+    async def _view(self, entry: ThreadEntry) -> ApprovalDetails:
+        return await self._context.services.inbox.show(self._thread.workspace, str(entry.body["approval"]))
 
     def _was_retried(self, number: int) -> bool:
-        retries = [n for n, line in self._lines.items() if line.kind == "retried" and n > number]
+        retries = [n for n, entry in self._lines.items() if entry.kind == "retried" and n > number]
         return bool(retries) and not 0 < self._replaced_at < retries[0]
 
 
 def _is_waiting(thread: Thread) -> bool:
     """One that was woken has something to tell, though nobody has taken it up yet."""
-    return thread.status == "waiting" and not thread.woken
+    return thread.status == "waiting" and not thread.wake_count
 
 
 def _events_before(told: Sequence[StreamEvent], line: int) -> Sequence[StreamEvent]:
@@ -319,8 +323,8 @@ def _events_before(told: Sequence[StreamEvent], line: int) -> Sequence[StreamEve
     return told[: own[-1]] if own else ()
 
 
-def _reply_calls(line: ThreadEntry) -> dict[str, RawToolRequest]:
-    return {call_id(line.n, {"call": wish[0]}): wish for wish in cast(list[RawToolRequest], line.body["wishes"])}
+def _reply_calls(entry: ThreadEntry) -> dict[str, RawToolRequest]:
+    return {call_id(entry.number, {"call": wish[0]}): wish for wish in cast(list[RawToolRequest], entry.body["wishes"])}
 
 
 def _is_delegated(wish: RawToolRequest) -> bool:
@@ -346,5 +350,5 @@ def _response(approval_id: str, reason: str, *, approved: bool) -> Part:
 
 
 def _reason(view: ApprovalDetails) -> str:
-    decided = view.stored.approval.decision
-    return decided.reason if decided else ""
+    decision_record = view.stored.approval.decision
+    return decision_record.reason if decision_record else ""
