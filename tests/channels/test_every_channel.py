@@ -40,7 +40,7 @@ FOUND = sorted(
     if (each.suffix == ".py" and each.stem != "__init__") or (each / "__init__.py").is_file()
 )
 WAKING = [
-    name for name in FOUND if load_channel_module(name).MEANS.engine
+    name for name in FOUND if load_channel_module(name).CAPABILITIES.engine
 ]  # these tell programs, and have tests of their own
 TELLING = [name for name in FOUND if name not in WAKING]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,7 +69,7 @@ async def channel(kind: str, stand: Stand) -> AsyncIterator[Channel]:
 
 def said(kind: str, purpose: Purpose = "ask", **more: object) -> Notification:
     """To a person where the channel reaches people one by one."""
-    to = Recipient("ada", "ada@example.com") if load_channel_module(kind).MEANS.personal else Recipient()
+    to = Recipient("ada", "ada@example.com") if load_channel_module(kind).CAPABILITIES.personal else Recipient()
     return replace(message(purpose), to=to, **more)  # type: ignore[arg-type]
 
 
@@ -84,8 +84,8 @@ def test_every_kind_can_be_tried() -> None:  # R25
 
 def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
     module = load_channel_module(kind)
-    assert isinstance(module.MEANS, ChannelCapabilities)
-    assert module.MEANS.priorities
+    assert isinstance(module.CAPABILITIES, ChannelCapabilities)
+    assert module.CAPABILITIES.priorities
     assert all(isinstance(name, str) for name in module.SETTINGS)
     assert not set(module.SETTINGS) & set(COMMON_SETTINGS)
     documented = cast(ModuleType, module).__doc__ or ""
@@ -96,7 +96,7 @@ def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
 @pytest.mark.parametrize("waking", WAKING)
 def test_what_wakes_workflows_tells_people_nothing_and_is_explained(waking: str) -> None:  # R25
     module = load_channel_module(waking)
-    assert (module.MEANS.engine, module.MEANS.priorities) == (waking, frozenset())
+    assert (module.CAPABILITIES.engine, module.CAPABILITIES.priorities) == (waking, frozenset())
     page = (DOCS / "engines" / f"{waking}.md").read_text()
     for text in (page, cast(ModuleType, module).__doc__ or ""):
         assert [name for name in module.SETTINGS if f"`{name}" not in text] == []
@@ -146,7 +146,7 @@ async def test_everything_that_can_be_said_is_taken(channel: Channel, kind: str,
         ref = await channel.update(said(kind, cast(Purpose, purpose)), ref)
         assert isinstance(ref, str)
     for status in ENDS:
-        ref = await channel.update(said(kind, "ended", topic=topic(status=status), id=f"ended.{status}"), ref)
+        ref = await channel.update(said(kind, "ended", approval_view=topic(status=status), id=f"ended.{status}"), ref)
         assert isinstance(ref, str)
     assert stand.refused() == []
     assert stand.said()
@@ -167,12 +167,12 @@ async def test_a_message_that_is_sent_again_is_known_by_its_id(channel: Channel,
 async def test_texts_that_want_to_deceive_stay_texts(channel: Channel, kind: str, stand: Stand) -> None:  # R25
     hostile = {HOSTILE[:200]: HOSTILE, "list": [HOSTILE, {"x": HOSTILE}], "long": HOSTILE * 100}
     about = topic(hostile, sentence=HOSTILE)
-    ref = await channel.send(said(kind, topic=about, id="hostile.1"))
-    await channel.update(said(kind, "remind", topic=about, id="hostile.2"), ref)
+    ref = await channel.send(said(kind, approval_view=about, id="hostile.1"))
+    await channel.update(said(kind, "remind", approval_view=about, id="hostile.2"), ref)
     ended = topic(hostile, sentence=HOSTILE, status="rejected")
     reason = replace(ended.approval.decision, reason=HOSTILE)  # type: ignore[type-var]
     ended = replace(ended, approval=replace(ended.approval, decision=reason), result=visible(HOSTILE))
-    await channel.update(said(kind, "ended", topic=ended, id="hostile.3"), ref)
+    await channel.update(said(kind, "ended", approval_view=ended, id="hostile.3"), ref)
     assert stand.refused() == []
     whole = "\n".join(stand.said())
     assert "\u202e" not in whole

@@ -275,10 +275,10 @@ def test_killed_inside_the_tool_it_is_never_run_again(there: Place, name: str, v
 def test_killed_after_the_tool_and_before_the_journal_its_result_is_told(
     there: Place, name: str, victim: str
 ) -> None:  # R46
-    invocation = there.order(name, points=["Ran"])
+    invocation = there.order(name, points=["Executed"])
     with there.points.closed():
         there.decide(invocation)
-        there.came(name, "Ran")
+        there.came(name, "Executed")
         there.kill(victim)
     there.start(victim)
     assert there.result(invocation).json() == f"paid {name}"

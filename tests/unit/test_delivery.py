@@ -200,7 +200,7 @@ def test_the_priority_is_that_of_the_terms() -> None:
 
 
 def test_deliveries_of_one_way_lie_together() -> None:
-    other = made(way=DeliveryTarget("mail", person="ada"))
+    other = made(target=DeliveryTarget("mail", person="ada"))
     assert group_by_target([made(), other, made()]) == {
         ("default", ROOM): [made(), made()],
         ("default", other.target): [other],
@@ -273,7 +273,11 @@ def test_how_many_go(asking: int, notices: int, lately: int, went: tuple[int, in
 
 
 def test_the_most_urgent_and_then_the_oldest_goes_first() -> None:  # R44
-    due = [made(id="old", since=NOW), made(id="new", since=NOW + 1), made(id="high", priority="high", since=NOW + 2)]
+    due = [
+        made(id="old", pending_since=NOW),
+        made(id="new", pending_since=NOW + 1),
+        made(id="high", priority="high", pending_since=NOW + 2),
+    ]
     pace = deliveries.plan_rate_limit(due, 0, 2)
     assert ([each.id for each in pace.send_now], [each.id for each in pace.batch]) == (["high"], ["old", "new"])
 
@@ -282,9 +286,11 @@ reasons = st.sampled_from(["asked", "escalated", "expired", "test"])
 due_ones = st.lists(
     st.builds(
         lambda n, priority, reason, said, group: (
-            made(id=f"d{n}", priority=priority, reason="group", wanted=str(group))
+            made(id=f"d{n}", priority=priority, reason="group", desired_state=str(group))
             if group
-            else made(id=f"d{n}", priority=priority, reason=reason, said="x" if said else "", since=NOW + n)
+            else made(
+                id=f"d{n}", priority=priority, reason=reason, sent_state="x" if said else "", pending_since=NOW + n
+            )
         ),
         st.integers(0, 50),
         st.sampled_from(PRIORITIES),

@@ -61,7 +61,7 @@ def test_who_takes_over_after_the_lease_knows_that_it_may_have_been_heard() -> N
 
 
 def test_a_change_that_makes_no_noise_leaves_none_behind() -> None:
-    quiet = ask(said=WAITING, wanted=ENDED, sent_at=NOW - 7)
+    quiet = ask(sent_state=WAITING, desired_state=ENDED, sent_at=NOW - 7)
     assert release_unconfirmed(quiet, NOW).sent_at == NOW - 7
 
 
@@ -69,7 +69,7 @@ def test_a_change_that_makes_no_noise_leaves_none_behind() -> None:
 def test_a_failed_try_about_what_has_ended_is_repeated_only_if_somebody_may_have_heard(
     sent_at: int | None, status: str
 ) -> None:  # R24, R27
-    after = mark_failed(ask(wanted=ENDED, status="sending", sent_at=sent_at), "no answer", NOW)
+    after = mark_failed(ask(desired_state=ENDED, status="sending", sent_at=sent_at), "no answer", NOW)
     assert (after.status, after.error) == (status, "no answer")
 
 

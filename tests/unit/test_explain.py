@@ -30,7 +30,7 @@ from tests.unit.test_claims import (
 WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 
-both = st.builds(lambda policy, also: replace(policy, also=also), policies, st.one_of(st.none(), policies))
+both = st.builds(lambda policy, also: replace(policy, second_policy=also), policies, st.one_of(st.none(), policies))
 of_server = st.fixed_dictionaries(
     {},
     optional={"doubt": st.just("It is declared otherwise."), "refusal": st.just("It looks like another.")},

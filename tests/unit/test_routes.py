@@ -36,9 +36,9 @@ MAIL, SLACK, PAGER = (
     ChannelCapabilities(has_destinations=True),
     ChannelCapabilities(priorities=frozenset({"high"})),
 )
-MEANS = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
+CAPABILITIES = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
 ALL = Routes(
-    MEANS,
+    CAPABILITIES,
     "mail",
     priorities={"high": ("pager",)},
     channels_by_origin={"finance": ("#finance-ops",), "pay": ("slack",)},
@@ -107,7 +107,7 @@ def test_what_nothing_leads_from_goes_to_the_default() -> None:  # R26
 def test_a_place_of_the_team_stands_for_the_channels_own() -> None:
     assert ways(pending(FINANCE_ONE), ALL) == [("slack", "#finance-ops")]
     assert ways(pending(), ALL) == [("slack",)]
-    two = replace(ALL, capabilities={**MEANS, "other": SLACK}, priorities={"medium": ("other",)})
+    two = replace(ALL, capabilities={**CAPABILITIES, "other": SLACK}, priorities={"medium": ("other",)})
     assert ways(pending(FINANCE_ONE), two) == [("other",), ("slack", "#finance-ops")]
 
 
@@ -266,7 +266,7 @@ def test_every_rung_that_was_climbed_counts() -> None:
         EscalationStep(2, channels=("#leads",)),
         EscalationStep(3, channels=("pager",)),
     )
-    assert ways(climbing(2, *rungs), Routes(MEANS)) == [("slack",), ("slack", "#leads")]
+    assert ways(climbing(2, *rungs), Routes(CAPABILITIES)) == [("slack",), ("slack", "#leads")]
 
 
 def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26

@@ -174,7 +174,7 @@ class Accounts:
         email: str | None = None,
         expected: User | None = None,
     ) -> UserChange:
-        """None leaves it as it is. Who was `seen` has to be the same still."""
+        """None leaves it as it is. Who was `expected` has to be the same still."""
         given = (("role", role), ("teams", teams), ("email", email))
         changes = {what: value for what, value in given if value is not None}
         _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")

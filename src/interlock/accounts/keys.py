@@ -69,7 +69,7 @@ def add(
     adds_person: bool,
     until: int | None = None,
 ) -> ApiKey:
-    """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
+    """`lifetime` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
     if tx.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
     user = tx.user(key.person) if key.person else None

@@ -31,7 +31,7 @@ ProgressCallback = Callable[[int, int], None]  # how many entries are read, of h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """`since` is the entry before the first; `strangers` are entries of approvals that began before it."""
+    """`since` is the entry before the first; `unknown_entries` are entries of approvals that began before it."""
 
     entries: int
     approvals: int

@@ -181,7 +181,8 @@ class Gate:
     ) -> Outcome:
         """Comes back when the call needs no more waiting, or with Waiting when the time is up.
 
-        With `heard`, the number of the last question that the agent knows of, also when there is a newer one.
+        With `last_seen_question`, the number of the last question that the agent knows of, also when there is a newer
+        one.
         """
         deadline = None if timeout is None else self._clock() + int(timeout * 1000)
         async with self._store.watch(workspace, approval_id) as watch:

@@ -60,7 +60,9 @@ class ApprovalDetails:
 
 @dataclass(frozen=True, slots=True)
 class GrantView:
-    """`used` are the newest calls that it let through; `revoked` is missing where that lies too far back."""
+    """`recent_calls` are the newest calls that it let through; `revocation_entry` is missing where that lies too far
+    back.
+    """
 
     grant: Grant
     state: GrantState
@@ -79,7 +81,7 @@ class LatestDefinition:
 
 
 class Inbox:
-    """`specs` are the tools that are at home in this process, by workspace and name."""
+    """`find_registered_spec` are the tools that are at home in this process, by workspace and name."""
 
     def __init__(
         self,

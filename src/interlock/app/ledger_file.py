@@ -102,7 +102,7 @@ async def verify_exports(
 ) -> tuple[AuditReport, list[tuple[str, SignedHead]]]:
     """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
 
-    `read` is told how many bytes were.
+    `on_read` is told how many bytes were.
     """
     verifier: Verifier | None = None
     unknown_entries, heads = 0, []  # type: int, list[tuple[str, SignedHead]]

@@ -16,7 +16,8 @@ from interlock.core.run import Run, close_run, open_run, release_run, renew_run,
 class RunHolder(NamedTuple):
     """One program, and for how long its run counts as held without a sign of life.
 
-    `ours` begins the names of the programs whose runs are this one's to go on with; for it there are no other runs.
+    `runner_prefix` begins the names of the programs whose runs are this one's to go on with; for it there are no other
+    runs.
     """
 
     workspace: str

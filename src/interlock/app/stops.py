@@ -67,7 +67,7 @@ def no_registered_specs(_: str, __: str) -> None:
 class StartChecks:
     """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second.
 
-    `registered` are the tools that this process knows by itself, by workspace and name.
+    `find_registered_spec` are the tools that this process knows by itself, by workspace and name.
     """
 
     def __init__(self, store: Store) -> None:

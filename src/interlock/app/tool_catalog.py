@@ -37,8 +37,8 @@ class CatalogTool:
     """`spec` is the definition that counts, `declared` the newest one of an agent.
 
     `changed` says how it differs from the pin, if it came after it. `named_by` is the rule or switch that names the
-    tool, so that it is pinned by itself; `on_word`: the policy believes what its agent says that it does. `looks_like`
-    are other tools whose names a reader would take for this one.
+    tool, so that it is pinned by itself; `is_declaration_trusted`: the policy believes what its agent says that it
+    does. `looks_like` are other tools whose names a reader would take for this one.
     """
 
     name: str

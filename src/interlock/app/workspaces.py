@@ -33,7 +33,8 @@ FindPolicyChannelSettings = Callable[[str], PolicyChannelSettings]  # by workspa
 class WorkspaceSnapshot:
     """What the store says of a workspace: its policy, its people and its agents by name, its pins.
 
-    `odd_people` and `odd_pins` are the names that are not plain ASCII: only these can a plain name be mistaken for.
+    `non_ascii_people` and `non_ascii_pins` are the names that are not plain ASCII: only these can a plain name be
+    mistaken for.
     """
 
     policy: PolicyVersion | None

@@ -46,7 +46,7 @@ def write_tool(
 
 
 async def find_record(records: ToolItemStore, kind: str, record_id: str, list_tool: str) -> ToolItem:
-    """`look` is the tool that lists this kind."""
+    """`list_tool` is the tool that lists this kind."""
     found = await records.get(kind, record_id)
     if found is None:
         raise missing_record(kind, record_id, [record.id for record in await records.list(kind)], list_tool)

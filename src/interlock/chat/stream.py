@@ -99,7 +99,7 @@ def advance_cursor(cursor: StreamCursor, entry: ThreadEntry, skip: int = 0) -> t
 
 
 class ThreadFollower:
-    """Reads one thread for one reader. `pause`: in how many seconds to look again; None if a wake-up says when.
+    """Reads one thread for one reader. `poll_after`: in how many seconds to look again; None if a wake-up says when.
 
     Nothing is told from the line `before` on.
     """

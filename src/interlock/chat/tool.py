@@ -31,7 +31,7 @@ RunTool = Callable[
 
 @dataclass(frozen=True)
 class Tool:
-    """`about` is what the model is told of it; `source` where it comes from: a pack, or `mcp:<server>`."""
+    """`description` is what the model is told of it; `source` where it comes from: a pack, or `mcp:<server>`."""
 
     spec: ToolSpec
     description: str

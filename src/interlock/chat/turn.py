@@ -70,7 +70,7 @@ class TurnContext:
 
 @dataclass(kw_only=True)
 class Turn:
-    """`working` are tools that run; they end in their own time, whatever becomes of the thread."""
+    """`tool_tasks` are tools that run; they end in their own time, whatever becomes of the thread."""
 
     leased_thread: LeasedThread
     services: ChatServices
@@ -330,7 +330,7 @@ same arguments and confirmed: true only if their next message is a plain yes."""
 
 
 def build_system_prompt(instructions: str, tools: Collection[Tool], *, is_conversation: bool) -> str:
-    """`own` are the agent's; the rest is added here, so that a configured agent need not repeat it.
+    """`instructions` are the agent's; the rest is added here, so that a configured agent need not repeat it.
 
     One that does not talk with a person itself, a sub-agent, is asked no yes: its calls are shown as cards.
     """

@@ -191,7 +191,7 @@ def command(
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Callable[[Work], Work]:
-    """Registers an async function: the first parameter is what `opened` gives, the common options are added.
+    """Registers an async function: the first parameter is what `open_context` gives, the common options are added.
 
     `options` are those of the common ones that this command explains in other words.
     """

@@ -352,7 +352,7 @@ def _models(reader: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[di
 
 
 def read_quotas(reader: YamlReader, server: Fields, override: str = "") -> QuotaSettings:
-    """`wanted` is from the environment: `off` is for load tests, which ask as fast as they can."""
+    """`override` is from the environment: `off` is for load tests, which ask as fast as they can."""
     fields, base = reader.section(server, "quotas", ("per_minute", "pending")), QuotaSettings()
     if override == "off":
         return QuotaSettings(0, 0)

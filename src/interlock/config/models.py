@@ -227,10 +227,10 @@ class WorkspaceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`file` is where they came from; `shown` says how a value from the environment may be shown.
+    """`file` is where they came from; `masked_values` says how a value from the environment may be shown.
 
     `default_model` is for agents that name none; it is empty where no provider has a key. `channels`, `routing`,
-    `tools` and `documents` belong to the default workspace; `of` gives the settings of another one.
+    `tools` and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
     """
 
     storage: StorageSettings = StorageSettings()

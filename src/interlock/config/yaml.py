@@ -22,7 +22,7 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten ti
 
 @dataclass(slots=True)
 class YamlNode:
-    """A value and the line on which it, or its key, stands; `filled` if the environment had a part in it."""
+    """A value and the line on which it, or its key, stands; `is_interpolated` if the environment had a part in it."""
 
     value: Value
     line: int

@@ -72,7 +72,7 @@ Decision = Approve | Edit | Respond | Reject
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """A person, as authentication knows them; `via` is their channel; they stand in for `covers`.
+    """A person, as authentication knows them; `via` is their channel; they stand in for `delegations_to_me`.
 
     `credential` is the key or session that they came by, `address` their client's, where they are known.
     """

@@ -128,7 +128,7 @@ class Frozen(Conflict):
 
 
 class DeniedNow(Conflict):
-    """409 at a start; `deciding` gives the one for a person, whose decision cannot be taken."""
+    """409 at a start; `for_decision` gives the one for a person, whose decision cannot be taken."""
 
     code = "denied_now"
 
@@ -181,7 +181,7 @@ class DeliveryFailed(Error):
 
 
 class ModelFailed(Error):
-    """`again`: the same turn may go well another time, as after a time-out; not so with a wrong key."""
+    """`is_retryable`: the same turn may go well another time, as after a time-out; not so with a wrong key."""
 
     code, status = "model_failed", 502
 

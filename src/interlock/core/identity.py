@@ -302,7 +302,7 @@ MAX_TOKEN = 2_000
 
 
 class IdentityLink(NamedTuple):
-    """Whoever was given it is `outside` for the channel, until then."""
+    """Whoever was given it is `external_id` for the channel, until then."""
 
     channel: str
     external_id: str

@@ -45,7 +45,9 @@ def mask_text(text: str, args: bytes, shown: bytes) -> str:
 
 
 class _Spellings(NamedTuple):
-    """`inside` are replaced wherever they stand, the longest first; `whole` only where they are all of a text."""
+    """`substrings` are replaced wherever they stand, the longest first; `exact_texts` only where they are all of a
+    text.
+    """
 
     substrings: Sequence[str]
     exact_texts: frozenset[str]

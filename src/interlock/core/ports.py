@@ -91,7 +91,7 @@ class ApprovalQuery:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPage:
-    """Perhaps shorter than asked, also if there is a `next`. `behind`: newer changes are not searchable yet."""
+    """May be short even if there is a `next`. `is_index_behind`: newer changes are not searchable yet."""
 
     items: tuple[Stored, ...]
     next: str | None

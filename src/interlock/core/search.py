@@ -36,7 +36,7 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3040-\u30f
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """All of `words`, one of `either` if there are any, and a word that begins with `beginning` if there is one."""
+    """All of `words`, one of `any_of` if there are any, and a word that begins with `prefix` if there is one."""
 
     words: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()

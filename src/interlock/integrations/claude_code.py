@@ -72,7 +72,7 @@ class HookIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """What whoever sets the hook up says of it. `link` leads to an approval, with {id} in it."""
+    """What whoever sets the hook up says of it. `approval_link_template` leads to an approval, with {id} in it."""
 
     reads: tuple[str, ...] = ()
     wait: float = WAIT

@@ -296,7 +296,8 @@ class HeldCall(NamedTuple):
 class ConversationContext:
     """Where tools are called: in which conversation, and what the gate said so far.
 
-    Inside of an agent that is a tool, `within` is its call, and `path` leads to it: others may have the same agent.
+    Inside of an agent that is a tool, `parent_call` is its call, and `path` leads to it: others may have the same
+    agent.
     """
 
     run_id: str

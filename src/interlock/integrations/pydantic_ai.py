@@ -157,7 +157,7 @@ def resolve_wait(agent: Agent, wait: Wait) -> Wait:
 
 @dataclass(frozen=True, kw_only=True)
 class _ToolsetCall:
-    """One call: `written` is what people see, and `args` are what the tool gets if they leave it so."""
+    """One call: `model_args` is what people see, and `args` are what the tool gets if they leave it so."""
 
     name: str
     model_args: Args

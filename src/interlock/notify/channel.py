@@ -1,4 +1,4 @@
-"""What every channel is: a file named after its kind with `SETTINGS`, `MEANS` and `connect`.
+"""What every channel is: a file named after its kind with `SETTINGS`, `CAPABILITIES` and `connect`.
 
 `send` tells something for the first time and gives a reference; `update` has that reference and tells what changed, or
 reminds. A channel that people can answer through also has `answer`; one that keeps a connection open has `listen`.
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class DeliveryDelayed(DeliveryFailed):
-    """It could not be said now: the other side is away, slow or asks for patience, for `after` seconds."""
+    """It could not be said now: the other side is away, slow or asks for patience, for `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: float = 0) -> None:
         super().__init__(message)
@@ -162,7 +162,7 @@ class ChannelModule(Protocol):
     """The module of a channel."""
 
     SETTINGS: tuple[str, ...]
-    MEANS: ChannelCapabilities
+    CAPABILITIES: ChannelCapabilities
 
     def connect(self, context: ChannelContext) -> Channel:
         """Raises Misconfigured for settings that cannot be right; opens no connection yet."""
@@ -197,7 +197,7 @@ def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel
                 hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
                 raise Misconfigured(f'there is no setting "{setting}" for {kind}; {hint}')
         channel = module.connect(context)
-        capabilities = channel.capabilities if isinstance(channel, SelfDescribingChannel) else module.MEANS
+        capabilities = channel.capabilities if isinstance(channel, SelfDescribingChannel) else module.CAPABILITIES
         return channel, override_capabilities(capabilities, context.settings)
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None

@@ -263,7 +263,7 @@ class ChannelQueue:
         self._backoff_until = max(self._backoff_until, now + max(pause, round(seconds * 1000)))
 
     async def _pause(self, stop: asyncio.Event) -> None:
-        """Until something is due; `woken` says that there is something new."""
+        """Until something is due; `wake_event` says that there is something new."""
         due = None
         with suppress(Error):
             due = await self._store.next_due(*self._key)

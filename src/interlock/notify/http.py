@@ -46,7 +46,7 @@ class HttpPoster:
     async def post(
         self, content: bytes, headers: Mapping[str, str], url: str = "", accepted_statuses: frozenset[int] = frozenset()
     ) -> httpx2.Response:
-        """An answer that says yes, or whose status is `fine`. Raises Later, Never or Gone for all others."""
+        """A successful answer, or one of `accepted_statuses`. Raises Later, Never or Gone for all others."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT):
                 answer = await self._request(url or self._url, content, headers)

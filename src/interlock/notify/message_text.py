@@ -37,9 +37,8 @@ def status_sentence(approval_view: ApprovalView) -> str:
         if _has_comment(approval)
         else ""
     )
-    return f"{_ENDED.get(approval_view.status, approval_view.status.capitalize())} {_decision_sentence(approval_view, by, via)}{why}".replace(
-        "  ", " "
-    )
+    status = _ENDED.get(approval_view.status, approval_view.status.capitalize())
+    return f"{status} {_decision_sentence(approval_view, by, via)}{why}".replace("  ", " ")
 
 
 def approvers_sentence(approval: Approval) -> str:

@@ -63,7 +63,7 @@ class LinkToken(NamedTuple):
 class NotificationService:
     """How one workspace reaches people, and takes what they say: `settings`, `channels` and `routes` are its own.
 
-    It is made for the default workspace; `of` gives that of another one, and `others` has what theirs are.
+    It is made for the default workspace; `for_workspace` gives that of another one, and `others` has what theirs are.
     """
 
     settings: Settings

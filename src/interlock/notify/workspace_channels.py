@@ -46,7 +46,7 @@ def policy_load_options(settings: Settings, workspace: str = "default") -> Polic
 
 def _has_destinations(name: str, kind: str) -> bool:
     try:
-        return load_channel_module(kind).MEANS.has_destinations
+        return load_channel_module(kind).CAPABILITIES.has_destinations
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 

@@ -36,7 +36,7 @@ class RuleEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """`by` is the rule that decided, or "" when none did and toggle or default spoke.
+    """`rule` is the rule that decided, or "" when none did and toggle or default spoke.
 
     `judged_as` says whose call it was taken for, `notes` what else the verdict comes from.
     """

@@ -49,7 +49,7 @@ _CHARACTER_CLASS = re.compile(r"\[[^\]]+\]")  # what other programs take for one
 class KnownNames:
     """What there is to refer to; None where nobody knows, so that nothing is checked against it.
 
-    `places` says whether a channel has some, such as #finance-ops; which there are, nobody here knows.
+    `has_destinations` says whether a channel has some, such as #finance-ops; which there are, nobody here knows.
     """
 
     teams: frozenset[str] | None = None
@@ -61,7 +61,7 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """`lines` says where each rule begins."""
+    """`rule_lines` says where each rule begins."""
 
     policy: Policy
     warnings: tuple[str, ...] = ()
@@ -429,7 +429,9 @@ def _covering_rule(rule: Rule, taken: Mapping[object, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPolicy:
-    """`origin` is the file that holds the text, or what else it is from; `always` lets it win at every start."""
+    """`origin` is the file that holds the text, or what else it is from; `is_always_applied` lets it win at every
+    start.
+    """
 
     text: str
     origin: str
@@ -451,7 +453,7 @@ class ConfiguredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StalePolicy:
-    """Another version is in force than the process was started with; `both` if it judges by the two of them."""
+    """Another version is in force than the process was started with; `is_combined` if it judges by the two of them."""
 
     configured: ConfiguredPolicy
     version: int
@@ -460,7 +462,10 @@ class StalePolicy:
 
     @property
     def message(self) -> str:
-        replaced = f"The policy of {self.configured.origin} is not in force: version {self.version} by {self.author} replaced it"
+        replaced = (
+            f"The policy of {self.configured.origin} is not in force: "
+            f"version {self.version} by {self.author} replaced it"
+        )
         if self.is_combined:
             return f"{replaced}. That is another file's, so this process judges by both and the stricter verdict holds."
         return f"{replaced}, and counts alone."

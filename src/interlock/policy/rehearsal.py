@@ -48,7 +48,7 @@ async def run_rehearsal(
     keep: int,
     report_progress: ReportProgress,
 ) -> RehearsalResult:
-    """`policies` are the one in force and the draft. Whoever is `told` ends it there with a False."""
+    """`policies` are the one in force and the draft. Whoever is `report_progress` ends it there with a False."""
     total, erased = await store.count_recorded_calls(workspace, since)
     rehearsal, done = Rehearsal(*policies, keep), 0
     async for page in store.recorded_calls(workspace, since):
@@ -74,7 +74,7 @@ async def shadow_report(
 async def rule_activity(
     store: LedgerReader, workspace: str, since: int, max_entries: int, report_progress: ReportProgress
 ) -> RuleActivity:
-    """Over the newest `most` entries of the ledger. Whoever is `told` ends it there with a False."""
+    """Over the newest `max_entries` entries of the ledger. Whoever is `report_progress` ends it there with a False."""
     end = (await store.head(workspace)).seq
     after = max(0, end - max_entries)
     matching, shadowing = RuleUsageCounter(since), ShadowRuleCounter(since)

@@ -260,7 +260,9 @@ def count_steps(schema: object, value: object) -> int:
 
 
 class SchemaShape(NamedTuple):
-    """Of a schema: `parts` may all meet one part of a value; a `tame` one meets each part of a value only once."""
+    """Of a schema: `part_count` may all meet one part of a value; a `is_linear` one meets each part of a value only
+    once.
+    """
 
     part_count: int
     patterns: int

@@ -246,7 +246,7 @@ EDITED = "A reviewer changed the arguments before it ran"
 
 
 def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, executed_args: Args | None) -> str:
-    """Empty where nothing was changed. `ran` are the arguments that were run just now, if they were."""
+    """Empty where nothing was changed. `executed_args` are the arguments that were run just now, if they were."""
     match outcome:
         case Executed() if executed_args is not None and canonical_args(executed_args) != call.args:
             return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(executed_args, ensure_ascii=False)}"

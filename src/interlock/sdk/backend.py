@@ -74,7 +74,7 @@ class PauseBackend(Protocol):
     """Runs of frameworks that stand still until people have decided."""
 
     async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
-        """`called` is what the framework calls the run."""
+        """`framework_run_id` is what the framework calls the run."""
 
     async def list_paused(self, agent: str) -> Sequence[Pause]: ...
     async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]: ...

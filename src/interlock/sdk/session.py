@@ -168,7 +168,7 @@ class RunSession:
 
     @contextmanager
     def running(self, runnable: Runnable) -> Iterator[None]:
-        """While the tool runs its lease is renewed, and `current` knows of it."""
+        """While the tool runs its lease is renewed, and `current_execution` knows of it."""
         token = self._current.set(runnable.execution)
         if runnable.execution is not None:
             self._running[runnable.execution.approval_id] = runnable.execution.fence

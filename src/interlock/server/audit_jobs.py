@@ -26,7 +26,7 @@ JOB_CRASHED = "The check broke off, and nothing was found out. Try again."
 
 @dataclass
 class VerificationJob:
-    """One run. `report` is what the verifier said; `problem` says why there is none."""
+    """One run. `report` is what the verifier said; `error` says why there is none."""
 
     by: str
     began: int

@@ -104,7 +104,7 @@ def to_starlette(response: HttpResponse) -> Response:
 class RouteDocs(NamedTuple):
     """A route without a framework, for the document: its words, its body, what it answers, and how it may fail.
 
-    `nothing` says when it answers that there is nothing, with a 204.
+    `no_content` says when it answers that there is nothing, with a 204.
     """
 
     text: str

@@ -75,7 +75,7 @@ class HttpResponse(NamedTuple):
 
 
 class HttpRequest:
-    """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
+    """One request, read to its end. Authentication sets `principal`; `path_params` stand in the path."""
 
     __slots__ = ("_receive", "body", "headers", "is_cacheable", "method", "path", "path_params", "principal", "scope")
 

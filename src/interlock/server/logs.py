@@ -38,7 +38,7 @@ class JsonLogger:
         self._line(self._clock(), level, event, facts)
 
     def write_limited(self, level: LogLevel, event: str, **facts: object) -> None:
-        """As `tell`, but not more than so many a second; how many were left out is told with the next."""
+        """As `write`, but not more than so many a second; how many were left out is told with the next."""
         now = self._clock()
         if now // SECOND != self._second:
             left_out, self._told, self._second = self._told - MAX_LINES_PER_SECOND, 0, now // SECOND

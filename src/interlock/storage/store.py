@@ -273,7 +273,9 @@ class SqlStore:
         expected_version: int | None = None,
         trace: Trace | None = None,
     ) -> PolicyVersion:
-        """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
+        """The last one wins, unless a `expected_version` version is given; putting the one in force again changes
+        nothing.
+        """
         item = approvals.put_policy(
             workspace, approvals.NewPolicy(sha256, body, author, reason, trace=trace), expected_version
         )
@@ -385,7 +387,7 @@ class SqlStore:
         return self._database.watch_registry.watch(workspace, approval_id)
 
     def listen(self, workspace: str, thread_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Calls `ring` when something happened; for thousands who wait without a task."""
+        """Calls `callback` when something happened; for thousands who wait without a task."""
         return self._database.watch_registry.listen(workspace, thread_id, callback)
 
     async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[ErasureResult]:

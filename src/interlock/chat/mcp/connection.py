@@ -30,9 +30,11 @@ CONNECTION_ERRORS = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTimeouts:
-    """In seconds. `first` and `most` lie between tries to connect, `rest` at least between two looks at the tools.
+    """In seconds. `initial_backoff` and `max_backoff` lie between tries to connect, `min_refresh_interval` at least
+    between two looks at the tools.
 
-    A server that tells of no change is asked every `look`; a call waits for a connection as long as `patience`.
+    A server that tells of no change is asked every `poll_interval`; a call waits for a connection as long as
+    `connect_timeout`.
     """
 
     initial_backoff: float = 0.5
@@ -55,7 +57,7 @@ class McpConnection:
         timeouts: ConnectionTimeouts,
         on_change: Callable[[str], None],
     ) -> None:
-        """`changed` is told its name whenever it was connected or lost, or other tools are left out."""
+        """`on_change` is told its name whenever it was connected or lost, or other tools are left out."""
         self.name = name
         self.server = server
         self.tools: Sequence[Tool] = ()

@@ -43,7 +43,7 @@ class StderrTail:
 async def open_streams(
     server: McpServerSettings, stderr_tail: StderrTail, on_end: Callable[[], None]
 ) -> AsyncIterator[Any]:
-    """Streams to the server and back; `ended` is called when nothing more can come."""
+    """Streams to the server and back; `on_end` is called when nothing more can come."""
     transport = _over_http(server) if server.url else _over_stdio(server, stderr_tail)
     async with transport as (read, write):
         yield EndNotifyingStream(read, on_end), write

@@ -67,7 +67,8 @@ async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
     else:
         for each in released:
             say(
-                f"Released: {visible(each.scope_text)}. Deadlines of its calls moved by the time for which it was frozen."
+                f"Released: {visible(each.scope_text)}. "
+                "Deadlines of its calls moved by the time for which it was frozen."
             )
 
 

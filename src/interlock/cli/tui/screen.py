@@ -225,9 +225,9 @@ SLOW_DATABASE_SECONDS = 2.0  # seconds after which waiting for the database is w
 
 @dataclass(slots=True, kw_only=True)
 class BoardPrompt:
-    """With `expected` only that text is a yes; `about` is the digest that the person has before them.
+    """With `expected` only that text is a yes; `args_sha256` is the digest that the person has before them.
 
-    `key`: one key is the answer; all others are a line that Enter ends.
+    `is_single_key`: one key is the answer; all others are a line that Enter ends.
     """
 
     label: str

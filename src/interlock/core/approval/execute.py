@@ -56,7 +56,7 @@ def start(
 ) -> Change[Approval]:
     """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs.
 
-    `stopped` is why nothing may start now, whatever was approved; a start that is sent again has started already.
+    `start_error` is why nothing may start now, whatever was approved; a start that is sent again has started already.
     """
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):

@@ -21,8 +21,8 @@ from interlock.core.policy.policy import Allow, Ask, Deny
 class Proposal(NamedTuple):
     """A checked call on its way into the store, with all that was computed before the transaction.
 
-    `given`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the tool,
-    `effects` what that may do by the judgement.
+    `has_caller_id`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the
+    tool, `effects` what that may do by the judgement.
     """
 
     id: str
@@ -99,7 +99,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
 def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -> None:
     """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
 
-    `given` is the approval id that the caller wants, if any.
+    `approval_id` is the approval id that the caller wants, if any.
     """
     if not approval.subject.same(call):
         message = "This call id is known with another tool, other arguments or another agent. Use a new call id."

@@ -32,7 +32,7 @@ class CallModel(NamedTuple):
 class HandleCalls(NamedTuple):
     """Calls that have no result yet: to ask the gate about, to start, and to wait for.
 
-    `given_up`: it was stopped, or something newer was said, so what has not started is withdrawn.
+    `withdrawal`: it was stopped, or something newer was said, so what has not started is withdrawn.
     """
 
     to_propose: tuple[PendingCall, ...] = ()

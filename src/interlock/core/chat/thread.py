@@ -60,7 +60,7 @@ class NewThreadEntry(NamedTuple):
 class Thread:
     """`due_at` is when somebody has to look at it: for one that runs, the end of its lease.
 
-    `woken` counts what happened around it, so that whoever parks it notices what came meanwhile.
+    `wake_count` counts what happened around it, so that whoever parks it notices what came meanwhile.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Thread:
 
 
 class ThreadTransition(NamedTuple):
-    """A thread's next state, and the lines that explain it. `wakes` are threads that have to look again."""
+    """A thread's next state, and the lines that explain it. `wake_threads` are threads that have to look again."""
 
     thread: Thread
     entries: tuple[NewThreadEntry, ...] = ()
@@ -233,7 +233,7 @@ def suspend(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> T
 def end(
     thread: Thread, fence: int, seen_up_to: int, entries: Sequence[NewThreadEntry], moment: Moment
 ) -> ThreadTransition:
-    """The turn is over, unless something was said that it has not `seen`.
+    """The turn is over, unless something was said that it has not `seen_up_to`.
 
     A question of a turn that did not come to its end was perhaps never told to anybody: it is closed.
     """

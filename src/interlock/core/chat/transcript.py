@@ -18,9 +18,9 @@ MISSING_RESULT: Mapping[str, object] = {
 
 @dataclass(slots=True)
 class PendingCall:
-    """One call of the model's last turn; `approval` once the gate knows it.
+    """One call of the model's last turn; `approval_id` once the gate knows it.
 
-    `decided` once people said something; `running` if it was found at work in another process.
+    `decision` once people said something; `running` if it was found at work in another process.
     """
 
     tool_request: ToolRequest

@@ -22,7 +22,7 @@ Scope = Literal["retention", "approval", "thread", "person"]
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be forgotten, who wants it, and why; `what` is an approval's id, a thread or a person's name."""
+    """What is to be forgotten, who wants it, and why; `target` is an approval's id, a thread or a person's name."""
 
     scope: Scope
     target: str = ""
@@ -35,7 +35,7 @@ RETENTION = Erasure("retention")
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """How many approvals, entries of the ledger and threads; `open` are ids and statuses of what had to be left."""
+    """How many approvals, entries of the ledger and threads; `skipped` are ids and statuses of what had to be left."""
 
     approvals: int = 0
     entries: int = 0

@@ -37,7 +37,9 @@ class Payload(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The time of a transaction, read after its locks. `behind`: the clock stands before the ledger's last entry."""
+    """The time of a transaction, read after its locks. `is_clock_behind`: the clock stands before the ledger's last
+    entry.
+    """
 
     now: int
     is_clock_behind: bool = False

@@ -29,7 +29,7 @@ StatedValue = tuple[object, int]  # a value, and the entry that gives it
 
 
 class RowDifference(NamedTuple):
-    """`row` and `said` are None where the values are not for everybody's eyes."""
+    """`actual` and `expected` are None where the values are not for everybody's eyes."""
 
     field: str
     seq: int

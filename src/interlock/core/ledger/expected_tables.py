@@ -43,7 +43,7 @@ class FreezeRow(NamedTuple):
 
 
 class AuditedTable(NamedTuple):
-    """`one` is what people call a row. `fields` are those that are not attributes of the row.
+    """`label` is what people call a row. `fields` are those that are not attributes of the row.
 
     `stated` are the fields that one entry states for a database from before; `erasable` those of its content.
     """

@@ -34,7 +34,7 @@ class DeliveryTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """`due_at` is None when all is said; `since` is when there was something new to say.
+    """`due_at` is None when all is said; `pending_since` is when there was something new to say.
 
     `ref` is what the channel gave for the message, and is given back to change it.
     """
@@ -132,7 +132,8 @@ def approval_fingerprint(approval: Approval) -> ApprovalFingerprint:
 def update_delivery(
     delivery: Delivery, approval: Approval, now: int, notify_at: int, escalation_level: int | None
 ) -> Delivery:
-    """After its approval changed. `rung` is the last one that names its way, 0 if it was told from the beginning.
+    """After its approval changed. `escalation_level` is the last one that names its way, 0 if it was told from the
+    beginning.
 
     Without one nobody there has to do anything: what was said is kept right, and what was not is dropped.
     """
@@ -173,7 +174,7 @@ def lease(delivery: Delivery, runner: str, now: int) -> Delivery:
 
 
 def mark_sent(delivery: Delivery, claimed: Delivery, ref: str, now: int) -> Delivery:
-    """`done` is what was claimed and is said now; meanwhile there may be more to say."""
+    """`claimed` is what was claimed and is said now; meanwhile there may be more to say."""
     updated = replace(
         delivery,
         sent_state=claimed.desired_state,
@@ -197,7 +198,7 @@ def mark_failed(
     jitter: float = 1.0,
     retry_delays: Sequence[int] = (),
 ) -> Delivery:
-    """Tried again; `after` are milliseconds that the channel asked for, and `waits` the channel's own.
+    """Tried again; `retry_after` are milliseconds that the channel asked for, and `retry_delays` the channel's own.
 
     It is parked when those are over; without them, when it has waited too long. What has ended before anybody heard
     of it needs no other try.
@@ -256,7 +257,8 @@ class RateLimitPlan(NamedTuple):
 
 
 def plan_rate_limit(due: Sequence[Delivery], recent_count: int, rate_per_minute: int) -> RateLimitPlan:
-    """Of what is due for one person or place, of whom `lately` were told within a minute; the most urgent go first.
+    """Of what is due for one person or place, of whom `recent_count` were told within a minute; the most urgent go
+    first.
 
     Only what asks becomes one message: a notice needs no answer, and can wait.
     """
@@ -397,8 +399,8 @@ class Recipient:
 class ApprovalView:
     """One approval as people see it. `status` is by the clock; `schema` is the tool's, for those who can edit.
 
-    `args` are the arguments as they are shown, canonical, with marks in the place of secrets; `secret` says where these
-    are.
+    `args` are the arguments as they are shown, canonical, with marks in the place of secrets; `secret_pointers` says
+    where these are.
     """
 
     approval: Approval
@@ -419,8 +421,8 @@ class ApprovalView:
 class Notification:
     """`id` is the same for every try, `thread` for all messages of one delivery; `link` leads to the page.
 
-    `topic` is missing from a test and from a message for many, of which there are `count`. `by` wanted a test.
-    `revised`: the arguments are others than those that were told before.
+    `approval_view` is missing from a test and from a message for many, of which there are `count`. `requested_by`
+    wanted a test. `revised`: the arguments are others than those that were told before.
     """
 
     id: str

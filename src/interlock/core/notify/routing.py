@@ -28,10 +28,11 @@ MAX_DELIVERIES = 500  # deliveries of one approval; where more people may decide
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCapabilities:
-    """What a channel is: `personal` reaches people one by one, `has_places` knows places such as #finance-ops.
+    """What a channel is: `personal` reaches people one by one, `has_destinations` knows places such as #finance-ops.
 
-    `most` are messages a minute for one person or place. `waits` are seconds before each new try, if they are its own.
-    `wakes` is the engine whose workflows it wakes: those whose run ids begin with that word and a colon.
+    `rate_per_minute` are messages a minute for one person or place. `retry_delays` are seconds before each new try, if
+    they are its own. `engine` is the engine whose workflows it wakes: those whose run ids begin with that word and a
+    colon.
     """
 
     personal: bool = False
@@ -53,7 +54,7 @@ class QuietPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Names of channels, and places, by priority and by team or action; `means` are all channels there are."""
+    """Names of channels, and places, by priority and by team or action; `capabilities` are all channels there are."""
 
     capabilities: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
     default: str = DASHBOARD
@@ -67,7 +68,9 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Somebody of the workspace; `covers` are those in whose place they decide now, `away` if they are away now."""
+    """Somebody of the workspace; `delegations_to_me` are those in whose place they decide now, `away` if they are away
+    now.
+    """
 
     name: str
     role: str
@@ -91,7 +94,7 @@ def plan_deliveries(
 ) -> Iterator[Delivery]:
     """What is new or has changed among the deliveries of an approval; a new one has no id yet.
 
-    `ways` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
+    `targets` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
     """
     notify_at, targets = (
         _notify_at(approval, routes.quiet, now),

@@ -60,10 +60,11 @@ class VerdictChangeCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
-    """`turns` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come first.
+    """`verdict_counts` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come
+    first.
 
-    `asked` counts, for each group of people, how many of them would have had to answer: in force, and by the draft.
-    `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
+    `answers_needed` counts, for each group of people, how many of them would have had to answer: in force, and by the
+    draft. `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
     """
 
     calls: int = 0

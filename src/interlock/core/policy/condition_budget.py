@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 class ConditionBudget:
     """Of one call, in whatever ways it is read and by whatever rules and grants.
 
-    `spent` is in nanoseconds, as counted beforehand; `evaluated` counts what was not worth that. What a condition made
-    of the call is known by the condition and all that it could see beside the arguments, and is not found out again.
+    `spent` is in nanoseconds, as counted beforehand; `cheap_evaluations` counts what was not worth that. What a
+    condition made of the call is known by the condition and all that it could see beside the arguments, and is not
+    found out again.
     """
 
     __slots__ = ("_results", "args", "cheap_evaluations", "spent")

@@ -215,7 +215,7 @@ class Policy:
     second_policy: Policy | None = None  # judged by as well: the stricter verdict holds
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
-        """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
+        """One call, taken at its word; `trusted_effect` is what its tool is believed to do, else what the tool says."""
         believed = self.trusted_effect(spec) if effect is None else effect
         found = self._match_cache.get(
             (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)

@@ -25,9 +25,10 @@ class MatchKey(NamedTuple):
 
 
 class RuleMatch(NamedTuple):
-    """What is known of all calls with the same key. `imitated` is a name in a rule that one of theirs only looks like.
+    """What is known of all calls with the same key. `imitated_name` is a name in a rule that one of theirs only looks
+    like.
 
-    `certain` is the first of the rules, if it has no condition: then no argument has to be looked at.
+    `unconditional_rule` is the first of the rules, if it has no condition: then no argument has to be looked at.
     """
 
     key: MatchKey

@@ -56,7 +56,8 @@ def field_value(transaction: ToolItemTransaction, thing: Entity, name: str) -> A
         case "linear_issue", "url":
             return f"{BASE_URL}/issue/{field_value(transaction, thing, 'identifier')}"
         case "linear_comment", "url":
-            return f"{field_value(transaction, find_entity(transaction, ISSUE, thing['issue']), 'url')}#comment-{thing['id'][:8]}"
+            issue = find_entity(transaction, ISSUE, thing["issue"])
+            return f"{field_value(transaction, issue, 'url')}#comment-{thing['id'][:8]}"
         case "linear_project", "url":
             return f"{BASE_URL}/project/{thing['id'][:8]}"
         case _:

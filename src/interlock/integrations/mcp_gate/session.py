@@ -98,7 +98,7 @@ class GateSession:
         send_frame: SendFrame,
         end_unanswered: EndUnanswered | None = None,
     ) -> None:
-        """`unanswered` is told of a request that gets no answer, since its client wanted none any more."""
+        """`end_unanswered` is told of a request that gets no answer, since its client wanted none any more."""
         self.send_frame = send_frame
         self._end_unanswered = end_unanswered
         self.ended = asyncio.Event()

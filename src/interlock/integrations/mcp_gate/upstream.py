@@ -34,7 +34,7 @@ class Upstream:
         on_message: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
         on_lost: Callable[[Upstream], Awaitable[None]],
     ) -> None:
-        """`hear` gets every frame that answers nothing the gate waits for; `lost` is told once, at the end."""
+        """`on_message` gets every frame that answers nothing the gate waits for; `on_lost` is told once, at the end."""
         self.name = name
         self.server = server
         self.version = ""  # what a handshake agreed on

@@ -24,7 +24,7 @@ from interlock.notify.channel import ChannelContext, DeliveryDelayed
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
-MEANS = ChannelCapabilities(retry_delays=(5, 15, 60, *[300] * 24, *[1_800] * 12))
+CAPABILITIES = ChannelCapabilities(retry_delays=(5, 15, 60, *[300] * 24, *[1_800] * 12))
 # Chats, push and text messages: services that only pass on what they are told.
 SCHEMES = (
     *("bark", "barks", "discord", "gchat", "gotify", "gotifys", "guilded", "line", "matrix", "matrixs", "mmost"),

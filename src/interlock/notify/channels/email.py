@@ -32,11 +32,11 @@ from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected, text_setting
 
-__all__ = ["MEANS", "SETTINGS", "connect"]
+__all__ = ["CAPABILITIES", "SETTINGS", "connect"]
 
 
 SETTINGS = ("host", "port", "tls", "ca_file", "user", "password", "from", "to", "reply_to", "codes")
-MEANS = ChannelCapabilities(personal=True)
+CAPABILITIES = ChannelCapabilities(personal=True)
 SMTP_TIMEOUT = 15.0  # for each step of a conversation with the mail server
 MISCONFIGURED_RETRY = 60.0  # seconds before the next try where somebody has to change the configuration
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -514,7 +514,8 @@ def _parts(content: MailContent) -> Iterator[str]:
     yield from _tables(content)
     if content.link:
         yield (
-            f'<p style="margin:20px 0"><a href="{escape(content.link)}" style="{BUTTON}">{_text(content.action)}</a></p>'
+            f'<p style="margin:20px 0"><a href="{escape(content.link)}" style="{BUTTON}">'
+            f"{_text(content.action)}</a></p>"
         )
     if content.foot:
         yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(content.foot)}</p>'

@@ -17,7 +17,7 @@ from interlock.notify.http import HttpPoster
 
 SETTINGS = ("event_key", "url", "allow_private")
 ENGINE = "inngest"
-MEANS = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
+CAPABILITIES = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
 URL = "https://inn.gs"
 RESOLVED, TEST = "hitl.approval.resolved", "interlock.test"
 APPROVED_STATUSES = frozenset(

@@ -17,7 +17,7 @@ from interlock.notify.channel import ChannelContext, text_setting
 from interlock.notify.http import HttpPoster
 
 SETTINGS = ("routing_key", "url", "allow_private")
-MEANS = ChannelCapabilities(rate_per_minute=60)
+CAPABILITIES = ChannelCapabilities(rate_per_minute=60)
 URL = "https://events.pagerduty.com/v2/enqueue"
 ROUTING_KEY_LENGTH = 32  # characters of a routing key
 SEVERITIES = {"high": "critical", "medium": "warning", "low": "info"}

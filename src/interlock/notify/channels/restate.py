@@ -17,7 +17,7 @@ from interlock.notify.http import HttpPoster
 SETTINGS = ("url", "key", "allow_private")
 # Somebody waits for it: soon, then ever more patiently, for about a day.
 RETRY_DELAYS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
-MEANS = ChannelCapabilities(priorities=frozenset(), retry_delays=RETRY_DELAYS, engine="restate")
+CAPABILITIES = ChannelCapabilities(priorities=frozenset(), retry_delays=RETRY_DELAYS, engine="restate")
 ALREADY_RESOLVED_STATUSES = frozenset({404, 409})  # nobody waits there any more
 HEALTHY_STATUSES = frozenset({405})  # what an ingress says to a POST of its health
 # A call id is the agent's own word: nothing but an awakeable may become part of an address.

@@ -20,7 +20,7 @@ from interlock.notify.http import HttpPoster
 from interlock.notify.message_text import follow_up_setting, needs_new_message, sent_state
 
 SETTINGS = ("url", "follow_up", "allow_private")
-MEANS = ChannelCapabilities(rate_per_minute=20)
+CAPABILITIES = ChannelCapabilities(rate_per_minute=20)
 VERSION = "1.5"
 CARD = "application/vnd.microsoft.card.adaptive"
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"

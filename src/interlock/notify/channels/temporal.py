@@ -42,7 +42,7 @@ SETTINGS = (
     "private_key",
 )
 ENGINE = "temporal"
-MEANS = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
+CAPABILITIES = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
 SIGNAL = "interlock_woken"
 IDENTITY = "interlock"
 RPC_TIMEOUT = timedelta(seconds=10)

@@ -41,7 +41,7 @@ from interlock.runtime.durations import rfc3339
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
 # The standard's, and many more within the first hours: a call does not wait for days.
 RETRY_DELAYS = (5, 10, 30, 60, *[300] * 24, *[1_800] * 12, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-MEANS = ChannelCapabilities(rate_per_minute=600, retry_delays=RETRY_DELAYS)
+CAPABILITIES = ChannelCapabilities(rate_per_minute=600, retry_delays=RETRY_DELAYS)
 TYPES = {"ask": "pending", "escalate": "escalated", "remind": "reminded"}
 FIELDS = frozenset({"approval_id", "workspace", "decision"})
 MOST_SECRETS = 5

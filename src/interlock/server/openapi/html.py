@@ -22,7 +22,7 @@ class DocField(NamedTuple):
 
 
 class DocRoute(NamedTuple):
-    """`kinds` are the kinds of bodies that it takes; `answer` is the name of what it gives.
+    """`kinds` are the kinds of bodies that it takes; `response_type` is the name of what it gives.
 
     `recent`: a session has to be of the last minutes.
     """

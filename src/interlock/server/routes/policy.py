@@ -182,7 +182,7 @@ async def check_policy(state: StateDep, principal: PrincipalDep, request: Reques
 async def explain_call(state: StateDep, principal: PrincipalDep, request: RequestDep) -> dict[str, object]:
     """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
 
-    It is judged as a call with an agent key that is bound to nobody; `key` in it says another key, and
+    It is judged as a call with an agent key that is bound to nobody; `principal` in it says another key, and
     `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
     """
     body, services = _json_object(request), await state.workspaces.services(principal.workspace)

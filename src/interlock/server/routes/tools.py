@@ -101,7 +101,7 @@ class ToolsQuery(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceTools:
-    """All that is known of the tools of a workspace, by name; `has` are those that the agent in question has."""
+    """What is known of the tools of a workspace, by name; `agent_tools` are those of the agent in question."""
 
     registered: Mapping[str, Tool]
     seen: Mapping[str, Sequence[FirstSeenTool]]

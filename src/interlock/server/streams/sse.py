@@ -31,7 +31,7 @@ NO_PEOPLE: frozenset[str] = frozenset()
 
 
 class SseEvent(NamedTuple):
-    """One entry as it goes over the wire. `doubted` are people who may have lost rights with it."""
+    """One entry as it goes over the wire. `affected_people` are people who may have lost rights with it."""
 
     seq: int
     at: int
@@ -58,14 +58,14 @@ class EventFilter(NamedTuple):
 
 
 class SseChunk(NamedTuple):
-    """What is sent at once; whoever has it knows everything up to `at`."""
+    """What is sent at once; whoever has it knows everything up to `last_seq`."""
 
     last_seq: int
     message: AsgiMessage
 
 
 class EventBuffer:
-    """The newest lines, without a gap up to `at`."""
+    """The newest lines, without a gap up to `last_seq`."""
 
     def __init__(self, at: int) -> None:
         self.last_seq = at
@@ -146,7 +146,9 @@ def reset_frame(at: int, reason: str) -> bytes:
 
 
 def make_chunks(events: Iterable[SseEvent], event_filter: EventFilter, last_seq: int) -> Iterator[SseChunk]:
-    """Of what is wanted, in pieces to send. After the last one the reader knows everything up to `at`, if any came."""
+    """Of what is wanted, in pieces to send. After the last one the reader knows everything up to `last_seq`, if any
+    came.
+    """
     parts: list[bytes] = []
     size = last = 0
     for event in events:
@@ -183,7 +185,7 @@ KEPT_SCOPE_KEYS = ("type", "method", "client", "template", "interlock")  # what 
 
 
 class LedgerSubscriber:
-    """`at` is the last event it knows of, or None before it has begun; a member of a group is where the group is."""
+    """`last_seq` is the last event sent, or None before the first; a member of a group is where the group is."""
 
     __slots__ = (
         "_abort",
@@ -216,7 +218,7 @@ class LedgerSubscriber:
         return None if self._ended else run_eagerly(cast(Coroutine[Any, Any, None], self._send(message)))
 
     def push_all(self, chunks: Iterable[SseChunk]) -> Awaitable[None] | None:
-        """As far as the reader keeps up, which nobody knows before the loop's turn is over; `at` moves with it."""
+        """As far as the reader keeps up; `last_seq` moves with it."""
         size = 0
         for chunk in chunks:
             if size > MAX_TURN_BYTES:

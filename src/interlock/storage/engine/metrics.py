@@ -30,7 +30,7 @@ class WriterStats:
 
 
 class EventMetric(NamedTuple):
-    """A line of the ledger; `waited` is how long people took, in milliseconds, where they decided something.
+    """A line of the ledger; `decision_ms` is how long people took, in milliseconds, where they decided something.
 
     `data` is there where something was told to people.
     """

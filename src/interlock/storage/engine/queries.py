@@ -92,7 +92,8 @@ def _statuses_query(workspace: str, query: ApprovalQuery) -> Sql:
     pages = [
         f"select * from (select a.id, a.created_at from approvals a "  # noqa: S608
         f"where a.status = '{status}' and a.{RARE_STATUS_CONDITION} "
-        f"and a.workspace = ?{after_cursor}{created} order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
+        f"and a.workspace = ?{after_cursor}{created} "
+        f"order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
         for status in query.statuses
     ]
     text = (

@@ -88,7 +88,7 @@ DECISION_FIELDS = frozenset(
 def only_advances(old: Approval, new: Approval, changed: Set[str]) -> bool:
     """Whether a change is the runner's or time's: what people said stays as it is and need not be written again.
 
-    `moved` are the attributes that differ.
+    `changed` are the attributes that differ.
     """
     return changed.isdisjoint(DECISION_FIELDS) or (
         new.decision is old.decision

@@ -57,7 +57,7 @@ class WatchRegistry:
 
     @contextmanager
     def listen(self, workspace: str, approval_id: str, callback: Callable[[], None]) -> Iterator[None]:
-        """Calls `ring` in this event loop."""
+        """Calls `callback` in this event loop."""
         with self._registered((workspace, approval_id), CallbackWatch(asyncio.get_running_loop(), callback)):
             yield
 

@@ -24,8 +24,8 @@ NamedRead = tuple[str, ...]  # a named query and its values
 class BatchItem(NamedTuple):
     """`run` is done inside a transaction that has locked the workspace's ledger head.
 
-    `reads` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
-    `brief` is what takes well under a millisecond.
+    `prefetch` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
+    `is_short` is what takes well under a millisecond.
     """
 
     run: Callable[[Transaction], object]

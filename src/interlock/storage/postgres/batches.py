@@ -364,7 +364,7 @@ class BatchSession:
         return [self._send_lookup(name, list(keys)) for name, keys in by_name.items()]
 
     def keep_results(self, lookups: Sequence[SentLookups]) -> None:
-        """Takes in what `look_up` asked for, once it is answered."""
+        """Takes in what `send_lookups` asked for, once it is answered."""
         for name, keys, response in lookups:
             found = response.rows()
             if len(keys) == 1:

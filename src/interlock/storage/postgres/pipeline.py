@@ -177,8 +177,8 @@ _CONFLICT = re.compile(r"on conflict \((.*?)\) do update")
 class BulkWrite:
     """One statement for a whole set; `key` are the places of the values that say which row is meant.
 
-    `compared`: the last value is the version that was read. It is not sent: the database itself refuses an update
-    whose version does not follow the one that it has, and with it the whole transaction.
+    `is_compare_and_set`: the last value is the version that was read. It is not sent: the database itself refuses an
+    update whose version does not follow the one that it has, and with it the whole transaction.
     """
 
     text: str

@@ -220,7 +220,7 @@ def step_grant(workspace: str, grant_id: str, step: GrantStep) -> BatchItem:
 def put_policy(
     workspace: str, new_policy: NewPolicy, expected_version: int | None = None, *, reapply: bool = True
 ) -> BatchItem:
-    """Without `again`, a text that was in force before changes nothing."""
+    """Without `reapply`, a text that was in force before changes nothing."""
 
     def run(tx: Transaction) -> PolicyVersion:
         tx.require_own_batch(f"policy of {workspace}")

@@ -308,7 +308,7 @@ class SqlDeliveries:
         return [ChannelIdentity(*row) for row in await self._database.fetch("identities", workspace)]
 
     async def bind(self, workspace: str, channel: str, external_id: str, person: str, by: str) -> None:
-        """From now on, whoever the channel knows by `outside` is this person. Raises Conflict if it is another one."""
+        """Links `external_id` of the channel to this person. Raises Conflict if it is linked to another one."""
 
         def run(tx: Transaction) -> None:
             require_own_batch(tx, workspace)
@@ -408,14 +408,14 @@ MAX_COUNTED_ATTEMPTS = (
 
 
 class ClaimLimits(NamedTuple):
-    """`limit` messages at once; `most` a minute for one person or place."""
+    """`limit` messages at once; `rate_per_minute` a minute for one person or place."""
 
     limit: int
     rate_per_minute: int
 
 
 class ClaimedDeliveries(NamedTuple):
-    """`more`: there are more due than were looked at."""
+    """`has_more`: there are more due than were looked at."""
 
     deliveries: Sequence[Delivery]
     has_more: bool

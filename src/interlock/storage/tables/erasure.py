@@ -114,7 +114,7 @@ def _drop_deliveries(workspace: str, found: Sequence[Row]) -> BatchItem:
 async def overdue_workspaces(fetch: Fetch, before: int, grace_period: int) -> list[tuple[str, int]]:
     """Workspaces whose ledger has something older than `before` to forget, and how far each has come.
 
-    A lot that is not full waits for `patience`: a busy ledger must not get an entry for every single approval.
+    A lot that is not full waits for `grace_period`: a busy ledger must not get an entry for every single approval.
     """
     return [
         (workspace, mark)

@@ -111,7 +111,9 @@ class LedgerRange(NamedTuple):
 
 
 class TimeBucketCount(NamedTuple):
-    """So many entries of a kind in a part of the time; `begun` of them were about calls that were approved before."""
+    """So many entries of a kind in a part of the time; `previously_approved` of them were about calls that were
+    approved before.
+    """
 
     bucket: int
     kind: str

@@ -24,7 +24,9 @@ class IdempotencyKey(NamedTuple):
 
 
 class IdempotencyRecord(NamedTuple):
-    """What is there for a key. With `mark` it is the caller's to work out; else status 0 says that somebody does."""
+    """What is there for a key. With `reservation_token` it is the caller's to work out; else status 0 says that
+    somebody does.
+    """
 
     digest: str
     status: int

@@ -99,7 +99,7 @@ class SqlThreads:
     async def step(
         self, workspace: str, thread_id: str, step: ThreadStep, other_steps: Mapping[str, OtherThreadStep] | None = None
     ) -> Thread:
-        """`also` is what happens to other threads, by their ids: with this step, or not at all."""
+        """`other_steps` is what happens to other threads, by their ids: with this step, or not at all."""
 
         def run(tx: Transaction) -> Thread:
             tx.require_own_batch(f"thread {thread_id}")

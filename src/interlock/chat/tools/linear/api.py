@@ -107,7 +107,7 @@ class LinearClient:
     async def _exchange(
         self, document: str, variables: Mapping[str, object], lost_error: LostError, effect_hint: str
     ) -> Node:
-        """`lost` and `unheard` say what it means if no answer comes."""
+        """`lost_error` and `effect_hint` say what it means if no answer comes."""
         try:
             body = {"query": document, "variables": variables}
             response = await self._http.post(self._access.url, json=body)

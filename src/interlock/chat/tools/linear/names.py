@@ -99,13 +99,14 @@ def _name_filters(name: str, *fields: str) -> list[Mapping[str, object]]:
 
 
 def _require_one(data: Node, kind: str, name: str, fields: Sequence[str], distinguishing_field: str) -> LinearEntity:
-    """`apart` is the field that tells apart what has the same name."""
+    """`distinguishing_field` is the field that tells apart what has the same name."""
     match get_nodes(data, "exact"):
         case [one]:
             return LinearEntity(get_text(one, "id"), get_text(one, "name"))
         case []:
             raise ToolFailed(
-                f"Linear has no {kind} {name!r}. {_suggestions(name, get_nodes(data, 'near'), fields, distinguishing_field)}"
+                f"Linear has no {kind} {name!r}. "
+                f"{_suggestions(name, get_nodes(data, 'near'), fields, distinguishing_field)}"
             )
         case many:
             raise ToolFailed(

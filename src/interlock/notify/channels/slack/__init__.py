@@ -5,6 +5,6 @@ we open to Slack (Socket Mode); without either the message has a link and no but
 that belong to no other place; `url` is another API, `allow_private` lets it be in your own network.
 """
 
-from interlock.notify.channels.slack.channel import MEANS, SETTINGS, connect
+from interlock.notify.channels.slack.channel import CAPABILITIES, SETTINGS, connect
 
-__all__ = ["MEANS", "SETTINGS", "connect"]
+__all__ = ["CAPABILITIES", "SETTINGS", "connect"]

@@ -43,7 +43,7 @@ class SlackApi:
     app_token: str
 
     async def post(self, method: str, body: Mapping[str, object], destination: str = "") -> Json:
-        """A method that writes, which takes JSON; `place` is named when it is at fault."""
+        """A method that writes, which takes JSON; `destination` is named when it is at fault."""
         return await self._call(method, json.dumps(body).encode(), JSON, destination)
 
     async def query(self, method: str, **fields: str) -> Json:

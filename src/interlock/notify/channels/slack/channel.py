@@ -48,7 +48,7 @@ from interlock.notify.channels.slack.blocks import (
 from interlock.notify.http import HttpPoster
 
 SETTINGS = ("token", "signing_secret", "app_token", "channel", "url", "allow_private")
-MEANS = ChannelCapabilities(has_destinations=True)
+CAPABILITIES = ChannelCapabilities(has_destinations=True)
 URL = "https://slack.com/api/"
 CHANNEL = "#approvals"
 TOLERANCE = 300  # seconds that a request may be old, or ahead of our clock
@@ -197,7 +197,7 @@ _VALUE = re.compile(r"(\S{1,400}) ([0-9a-f]{64})")
 
 
 class SlackUser(NamedTuple):
-    """A user of Slack; `outside` is what an account is bound to."""
+    """A user of Slack; `external_id` is what an account is bound to."""
 
     team: str
     user: str
