@@ -19,7 +19,7 @@ from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tool_registry import ToolRegistry
-from interlock.chat.turn import TurnContext as TurnParts
+from interlock.chat.turn import TurnContext
 from interlock.config.models import AgentSettings
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
@@ -180,14 +180,14 @@ class Chat:
     def another(self, runner: str) -> ThreadLoop:
         """A loop of another process, as far as the database can tell."""
         drafts = Drafts(self.store.threads.write_draft, self.store.announce, self.store.clock)
-        parts = TurnParts(
-            self.store.threads,
-            self.agents,
-            self.toolbox,
-            lambda name: self.models[name or "main"],
-            drafts,
-            self.store.clock,
-            runner,
+        parts = TurnContext(
+            threads=self.store.threads,
+            agents=self.agents,
+            tool_registry=self.toolbox,
+            open_model=lambda name: self.models[name or "main"],
+            drafts=drafts,
+            clock=self.store.clock,
+            runner=runner,
         )
         return ThreadLoop(
             parts,

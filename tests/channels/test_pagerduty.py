@@ -116,7 +116,7 @@ async def test_what_pagerduty_refuses_is_said_without_the_key(
     duty.receiver.instead = TROUBLES[trouble]
     with pytest.raises(error) as caught:
         await pager.send(message())
-    assert getattr(caught.value, "after", 0) == after
+    assert getattr(caught.value, "retry_after", 0) == after
     assert duty.routing_key not in str(caught.value)
 
 

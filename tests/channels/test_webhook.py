@@ -130,7 +130,7 @@ async def test_what_the_other_side_answers_says_whether_to_try_again(
     with pytest.raises(error) as caught:
         await hook.send(message())
     await hook.close()
-    assert getattr(caught.value, "after", 0) == after
+    assert getattr(caught.value, "retry_after", 0) == after
     assert "secret" not in str(caught.value)
     assert receiver.url not in str(caught.value)
     assert [heard.path for heard in receiver.heard] == ["/hook"]

@@ -17,7 +17,7 @@ from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
-from interlock.chat.turn import TurnContext as TurnParts
+from interlock.chat.turn import TurnContext
 from interlock.config.models import AgentSettings
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
@@ -126,7 +126,15 @@ def office(parts: AppServices) -> MakeOffice:
         known = AgentDirectory(agents, BUILT_IN)
         toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)))
         drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-        turn = TurnParts(store.threads, known, toolbox, opened, drafts, store.clock, make_runner_id())
+        turn = TurnContext(
+            threads=store.threads,
+            agents=known,
+            tool_registry=toolbox,
+            open_model=opened,
+            drafts=drafts,
+            clock=store.clock,
+            runner=make_runner_id(),
+        )
 
         def failed(event: str, error: BaseException, **_: object) -> None:
             raise AssertionError(event) from error

@@ -18,7 +18,7 @@ from interlock.chat.mcp.connection import ConnectionTimeouts, McpServers
 from interlock.chat.stream import Drafts
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
-from interlock.chat.turn import TurnContext as Chat
+from interlock.chat.turn import TurnContext
 from interlock.config.models import AgentSettings, McpServerSettings, Settings
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.identity import Principal
@@ -57,7 +57,15 @@ async def chatting(
     agents = AgentDirectory({"assistant": AgentSettings(tools=("files",))})
     toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)), [servers.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    chat = Chat(store.threads, agents, toolbox, lambda _: Wishes(tool), drafts, store.clock, make_runner_id())
+    chat = TurnContext(
+        threads=store.threads,
+        agents=agents,
+        tool_registry=toolbox,
+        open_model=lambda _: Wishes(tool),
+        drafts=drafts,
+        clock=store.clock,
+        runner=make_runner_id(),
+    )
     loop = ThreadLoop(chat, site.workspaces.services, store.watch, is_dead, site.log.write_exception)
     assistant = replace(site.assistant, agents=agents, tool_registry=toolbox, loop=loop, mcp=servers)
     stop = asyncio.Event()

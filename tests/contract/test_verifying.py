@@ -457,7 +457,7 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
 
 
 async def verified_until(url: str, done: threading.Event) -> list[audit.AuditReport]:
-    store, reports = build_services(url).store, []  # type: Any, list[audit.Report]
+    store, reports = build_services(url).store, []  # type: Any, list[audit.AuditReport]
     await store.open()
     try:
         while not done.is_set() or not reports:

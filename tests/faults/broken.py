@@ -95,7 +95,7 @@ def start_after_effect() -> None:
 
 def silent_rerun() -> None:
     """A call whose runner died is simply run again, whatever it is; the database, which would refuse, is not asked."""
-    settle, start, tick = Gate._resolve_outcome, Gate.start, worker.tick
+    settle, start, tick = Gate._resolve_outcome, Gate.start, worker.fire_next_timer
 
     async def settled(self: Gate, stored: Stored) -> Outcome:
         if is_left(self, stored):
@@ -115,7 +115,7 @@ def silent_rerun() -> None:
         return stored.approval.status == "running" and self._is_dead(stored.approval.runner)
 
     Gate._resolve_outcome, Gate.start = settled, started  # type: ignore[method-assign,assignment]
-    worker.tick = ticked  # type: ignore[attr-defined]
+    worker.fire_next_timer = ticked  # type: ignore[attr-defined]
 
 
 def no_fence() -> None:
@@ -188,8 +188,8 @@ def half_files() -> None:
                 told(0, 0)
                 file.write(content[start : start + 4096])
 
-    scenes._whole_file = straight
-    scenes.copy = copied  # type: ignore[assignment]
+    scenes._atomic_file = straight
+    scenes.make_backup = copied  # type: ignore[assignment]
 
 
 EFFECT = ("the tool",)

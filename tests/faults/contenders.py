@@ -127,7 +127,7 @@ def batches(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any,
 
 async def write(parts: AppServices, name: int, share: int) -> dict[str, Any]:
     if "--broken" in sys.argv and name % 2:
-        for name_of in ("_LOCK", "_LOCK_AS_LEFT"):
+        for name_of in ("_LOCK", "_LOCK_IF_UNCHANGED"):
             text = getattr(batching, name_of)
             setattr(batching, name_of, text.replace("order by workspace", "order by workspace desc"))
     written, chance, number, failed = Counted(parts), random.Random(name), 0, 0

@@ -78,14 +78,14 @@ def early_answer() -> None:
 
 def old_votes() -> None:
     """An edit leaves the votes for the old arguments standing."""
-    real = approvals.but
+    real = approvals.fast_replace
 
-    def but(approval: Any, **changes: Any) -> Any:
+    def kept_votes(approval: Any, **changes: Any) -> Any:
         if changes.get("votes") == ():
             del changes["votes"]
         return real(approval, **changes)
 
-    approvals.but = but
+    approvals.fast_replace = kept_votes
 
 
 def first_arguments() -> None:

@@ -24,9 +24,9 @@ TOP = Path(__file__).resolve().parents[2]
 LOOK = """
 import asyncio, sys
 from interlock.core.errors import StoreUnavailable
-from interlock.app.bootstrap import wire
+from interlock.app.bootstrap import build_services
 try:
-    asyncio.run(wire(sys.argv[1]).store.open())
+    asyncio.run(build_services(sys.argv[1]).store.open())
 except StoreUnavailable as error:
     print(error.message)
 """

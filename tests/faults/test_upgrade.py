@@ -33,7 +33,7 @@ def newer(tmp_path: Path) -> Path:
     copy = tmp_path / "newer"
     shutil.copytree(TOP / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for kind in ("sqlite", "postgres"):
-        (copy / "interlock/stores/migrations" / kind / "0098_colours.sql").write_text(EXPANDED)
+        (copy / "interlock/storage/migrations" / kind / "0098_colours.sql").write_text(EXPANDED)
     return copy
 
 
@@ -61,7 +61,7 @@ async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
     async with opened(place, clock) as parts:
         await pending(parts)
     for kind in ("sqlite", "postgres"):
-        (newer / "interlock/stores/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
+        (newer / "interlock/storage/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
     done = interlock(newer, "migrate", "--database", place.url)
     assert "colours, contracted" in done.stdout, done.stderr
     with pytest.raises(Misconfigured, match="Upgrade this program"):

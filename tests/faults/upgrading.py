@@ -83,7 +83,7 @@ def newer_program(folder: Path, number: int, migration: str) -> Path:
     source = before if before.exists() else TOP / "src"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for kind in ("sqlite", "postgres"):
-        file = copy / "interlock/stores/migrations" / kind / f"{number:04}_colours{number}.sql"
+        file = copy / "interlock/storage/migrations" / kind / f"{number:04}_colours{number}.sql"
         file.write_text(migration.format(n=number))
     return copy
 

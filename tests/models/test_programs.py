@@ -90,9 +90,9 @@ def start_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_votes(patch: pytest.MonkeyPatch) -> None:
-    real = approvals.but
+    real = approvals.fast_replace
     kept = lambda old, **new: real(old, **{k: v for k, v in new.items() if (k, v) != ("votes", ())})  # noqa: E731
-    patch.setattr(approvals, "but", kept)
+    patch.setattr(approvals, "fast_replace", kept)
 
 
 def undo_late(patch: pytest.MonkeyPatch) -> None:
