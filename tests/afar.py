@@ -70,7 +70,7 @@ class FromAfar:
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         return await (await self._client()).ask_call(call)
 
-    async def look(self, workspace: str, approval_id: str) -> Outcome:
+    async def get_outcome(self, workspace: str, approval_id: str) -> Outcome:
         return await (await self._client()).wait(approval_id, 0)
 
     async def wait(self, workspace: str, approval_id: str, timeout: float | None = None, **more: Any) -> Outcome:

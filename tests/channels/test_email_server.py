@@ -155,7 +155,7 @@ def test_settings_that_cannot_be_right_are_said_at_the_start(
 def test_each_way_has_its_usual_port(server: MailServer, tls: str, port: int) -> None:  # R25
     given = {name: value for name, value in server.settings(tls=tls).items() if name != "port"}
     channel: Any = channel_of(given)
-    assert channel._post.port == port
+    assert channel._server.port == port
 
 
 def channel_of(settings: dict[str, Any]) -> Channel:

@@ -156,7 +156,7 @@ class Watched:
         parts.gate._store = cast(SqlStore, self)
         parts.gate._compile_condition = self._compile
 
-    async def begin(self, begin: ProposalTransaction) -> Stored:
+    async def propose(self, begin: ProposalTransaction) -> Stored:
         self.begun += 1
         if self.before:
             await self.before.pop(0)()

@@ -286,7 +286,7 @@ class Counting:
 
 async def trips(parts: AppServices, work: Any) -> tuple[object, int]:
     counting = Counting()
-    parts.store._database.record(counting.around)  # type: ignore[attr-defined]
+    parts.store._database.wrap_connection(counting.around)  # type: ignore[attr-defined]
     return await work, counting.syncs
 
 

@@ -146,7 +146,7 @@ async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_
 async def test_while_the_disk_is_slow_the_thread_writes(parts: AppServices) -> None:
     database = parts.store._database  # type: ignore[attr-defined]
     await pending(parts, 1)
-    database._spent = 0.0
+    database._seconds_per_item = 0.0
     assert await database.write(BRIEF) == HERE
-    database._spent = 2 * MAX_INLINE_COMMIT
+    database._seconds_per_item = 2 * MAX_INLINE_COMMIT
     assert await database.write(BRIEF) == THREAD

@@ -161,7 +161,7 @@ class Counted:
 
     def __init__(self, parts: AppServices) -> None:
         self.batches = 0
-        parts.store._database.record(self._count)  # type: ignore[attr-defined]
+        parts.store._database.wrap_connection(self._count)  # type: ignore[attr-defined]
 
     def _count(self, connection: Any) -> Any:
         self.batches += 1

@@ -33,7 +33,7 @@ class Stopping:
 async def main(url: str, approval_id: str) -> None:
     parts = build_services(url)
     await parts.store.open()
-    parts.store._database.record(Stopping().around)  # type: ignore[attr-defined]
+    parts.store._database.wrap_connection(Stopping().around)  # type: ignore[attr-defined]
     await approve(parts, approval_id)
     await parts.store.close()
 

@@ -75,7 +75,7 @@ class Reader:
 
     def call(self, wish: ToolRequest) -> None:
         last = self._open()
-        self.messages[-1] = replace_reply(last, wishes=(*last.tool_requests, wish))
+        self.messages[-1] = replace_reply(last, tool_requests=(*last.tool_requests, wish))
 
     def result(self, call_id: str, content: object) -> None:
         tools = {
