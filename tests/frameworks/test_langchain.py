@@ -270,13 +270,21 @@ class Threads:
         return started("langchain", THREADS, role, self.job(story, **more), folder=self.shell.folder)
 
     def resuming(self, story: str) -> subprocess.Popen[str]:
-        """`interlock resume`, until it is told to stop."""
+        """`interlock runs resume`, until it is told to stop."""
         (self.shell.folder / "job.json").write_text(self.job(story))
-        words = ["-m", "interlock", "resume", "tests.frameworks.programs.langchain_threads:resume", "--agent", "clerk"]
+        words = [
+            "-m",
+            "interlock",
+            "runs",
+            "resume",
+            "tests.frameworks.programs.langchain_threads:resume",
+            "--agent",
+            "clerk",
+        ]
         return started("langchain", *words, "--database", self.shell.url, folder=self.shell.folder)
 
     def standing(self) -> int:
-        return len(self.shell("runs", "--json").json["items"])
+        return len(self.shell("runs", "list", "--json").json["items"])
 
     def approve(self) -> None:
         (item, *_) = self.shell("approvals", "list", "--json").json["items"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMIT = 60.0  # seconds; a command that ends by itself takes a hundredth of that
-UNTIL_TOLD = ("serve", "worker", "mcp-gate", "resume")
+UNTIL_TOLD = ("serve", "worker", "mcp-gate")
 SIZE = {"COLUMNS": "80", "LINES": "25"}  # what Rich and Typer take where no stream is a terminal
 
 _one_at_a_time = threading.Lock()
@@ -54,7 +54,7 @@ def run_main(words: Sequence[str], stdin: str, env: Mapping[str, str], folder: P
 
 def refuse_what_does_not_end(words: Sequence[str]) -> None:
     is_watch = "watch" in words[:2] and "--once" not in words
-    if words and (words[0] in UNTIL_TOLD or is_watch):
+    if words and (words[0] in UNTIL_TOLD or is_watch or tuple(words[:2]) == ("runs", "resume")):
         raise ValueError(f"{words[0]} runs until it is told to stop: take Shell.start, or Shell.process if it refuses.")
 
 

@@ -56,7 +56,7 @@ async def test_a_test_that_fails_says_why_and_an_unknown_channel_is_not_there(sh
     configure(shell, "http://127.66.66.66/")
     assert_refused(shell("channels", "test", "hook"), 1, "The webhook cannot be reached.")
     assert_refused(shell("channels", "test", "hok"), 1, "There is no channel 'hok'. Configured are: hook.")
-    assert_refused(shell("channels", "on", "hok"), 1, "There is no channel")
+    assert_refused(shell("channels", "enable", "hok"), 1, "There is no channel")
     assert shell("channels", "test", "hook", "--json").json["error"] == "delivery_failed"
     (shell.folder / "interlock.yaml").write_text("channels: {hook: {kind: webhook}}")
     assert_refused(shell("channels", "list"), 2, 'The channel "hook"', "url")
@@ -102,9 +102,23 @@ async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
             "default", "hook", "The webhook said that this address is gone (410)."
         )
     assert "off since" in shell("channels", "list").out
-    assert shell("channels", "on", "hook").out.startswith("Switched hook on.")
-    assert shell("channels", "on", "hook").out == "hook is on already; nothing changed.\n"
-    assert shell("channels", "on", "hook", "--json").json["off"] is None
+    assert shell("channels", "enable", "hook").out.startswith("Switched hook on.")
+    assert shell("channels", "enable", "hook").out == "hook is on already; nothing changed.\n"
+    assert shell("channels", "enable", "hook", "--json").json["off"] is None
+
+
+# R25
+async def test_a_channel_is_switched_off_by_a_person_who_is_on_record(shell: Shell) -> None:
+    configure(shell, "http://127.66.66.66/")
+    done = shell("channels", "disable", "hook", "--reason", "The webhook moves.")
+    assert done.out == "Switched hook off. On again: interlock channels enable hook\n"
+    assert shell("channels", "disable", "hook").out == "hook is off already; nothing changed.\n"
+    assert shell("channels", "disable", "hook", "--json").json["off"]["why"] == "The webhook moves."
+    async with opened(shell.path, Clock(wall_clock())) as parts:
+        [entries] = [batch async for batch in parts.store.entries("default")]
+    [off] = [entry for entry in entries if entry.kind == "channel_off"]
+    assert off.actor not in ("", "interlock")
+    assert shell("channels", "enable", "hook").out.startswith("Switched hook on.")
 
 
 # R25
@@ -121,9 +135,9 @@ async def test_what_was_given_up_is_listed_and_sent_again(shell: Shell) -> None:
     (item,) = shell("deliveries", "list", "--status", "parked", "--channel", "hook", "--json").json["items"]
     assert (item["id"], item["error"]) == (lost.id, "The webhook refused it (400).")
     assert shell("deliveries", "list", "--channel", "other", "--json").json == {"items": [], "next": None}
-    assert_refused(shell("deliveries", "again", "b5c"), 2, "too short")
-    assert_refused(shell("deliveries", "again", "none-there"), 1, "interlock deliveries list")
-    assert shell("deliveries", "again", "93a4b5c6").out.startswith("It is sent again through hook")
+    assert_refused(shell("deliveries", "retry", "b5c"), 2, "too short")
+    assert_refused(shell("deliveries", "retry", "none-there"), 1, "interlock deliveries list")
+    assert shell("deliveries", "retry", "93a4b5c6").out.startswith("It is sent again through hook")
     assert shell("deliveries", "list", "--status", "due", "--json").json["items"][0]["id"] == lost.id
     assert shell("audit", "verify").code == 0
 

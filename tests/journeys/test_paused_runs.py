@@ -1,4 +1,4 @@
-"""Runs that stand still, on the command line: listed, and gone on with by a process that is killed on the way."""
+"""Paused runs on the command line: listed, and resumed by a process that is killed on the way."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def paused(shell: Shell, run_id: str, **where: str) -> str:
 
 @contextmanager
 def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = shell.start("resume", *(words or ("flow:resume",)), "--agent", "mailer")
+    process = shell.start("runs", "resume", *(words or ("flow:resume",)), "--agent", "mailer")
     try:
         yield process
     finally:
@@ -75,7 +75,7 @@ def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def wait_until_gone_on(shell: Shell, process: subprocess.Popen[bytes]) -> None:
     def over() -> bool:
-        return process.poll() is not None or not shell("runs", "--json").json["items"]
+        return process.poll() is not None or not shell("runs", "list", "--json").json["items"]
 
     wait_until(over, "the run went on", pause=0.05)
     assert process.poll() is None, process.communicate()
@@ -97,18 +97,18 @@ def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  
     approval_id = paused(shell, "thread 7\x1b[2J")
     with Interlock(shell.url, agent="writer") as lock:
         lock.agent().pause_sync("thread 8")
-    listed = shell("runs")
+    listed = shell("runs", "list")
     first, second, third = listed.out.splitlines()
     assert first.split() == ["RUN", "AGENT", "WAITS", "FOR", "SINCE", "AGE", "TRIES"]
     assert [word in second for word in ("thread 7", "mailer", "1 approval ")] == [True] * 3
     assert "\x1b" not in listed.out
     assert [word in third for word in ("thread 8", "writer", "nobody: it can go on")] == [True] * 3
-    (item,) = shell("runs", "--agent", "writer", "--json").json["items"]
+    (item,) = shell("runs", "list", "--agent", "writer", "--json").json["items"]
     assert (item["called"], item["waiting"], item["attempts"], item["resuming"]) == ("thread 8", 0, 0, False)
-    assert "There is more" in shell("runs", "--limit", "1").out
+    assert "There is more" in shell("runs", "list", "--limit", "1").out
     shell("approvals", "approve", approval_id)
-    assert shell("runs", "--agent", "nobody").out == "No run of nobody stands still.\n"
-    assert shell("runs", "--agent", "mailer").out.count("nobody: it can go on") == 1
+    assert shell("runs", "list", "--agent", "nobody").out == "No run of nobody is paused.\n"
+    assert shell("runs", "list", "--agent", "mailer").out.count("nobody: it can go on") == 1
 
 
 @pytest.mark.smoke
@@ -127,7 +127,7 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[-1] == "thread 7 went on."
     assert notes(flow) == ["begun", "sent to bob", "begun"]
-    assert flow("runs").out == "No run stands still.\n"
+    assert flow("runs", "list").out == "No run is paused.\n"
 
 
 async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
@@ -163,14 +163,14 @@ def test_a_plain_function_will_do(flow: Shell) -> None:
     ],
 )
 def test_what_cannot_be_called_is_said(flow: Shell, function: str, said: str) -> None:
-    done = flow.process("resume", function, "--agent", "mailer")
+    done = flow.process("runs", "resume", function, "--agent", "mailer")
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert done.err.count("\n") == 1
 
 
 def test_a_database_that_is_not_there_is_said(flow: Shell) -> None:
-    done = flow.process("resume", "flow:resume_plainly", "--agent", "mailer", "--json")
+    done = flow.process("runs", "resume", "flow:resume_plainly", "--agent", "mailer", "--json")
     assert done.code == 2
     assert "There is no database at" in json.loads(done.out)["message"]
     assert not os.path.exists(flow.path)

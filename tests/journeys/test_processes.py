@@ -30,7 +30,7 @@ SAID = {
     "keys": ("revoke", "ilk_nothing0"),
     "migrate": (),
     "policy": ("show", "--json"),
-    "runs": (),
+    "runs": ("list",),
     "tools": ("list",),
     "unfreeze": ("--tool", "send_mail", "--reason", "x"),
     "users": ("list",),
@@ -86,6 +86,6 @@ async def test_a_call_leaves_nothing_changed_behind(office: Shell) -> None:
 
 
 def test_a_command_that_does_not_end_is_not_called_here(shell: Shell) -> None:
-    for words in (("serve",), ("approvals", "watch"), ("resume", "flow:resume", "--agent", "mailer")):
+    for words in (("serve",), ("approvals", "watch"), ("runs", "resume", "flow:resume", "--agent", "mailer")):
         with pytest.raises(ValueError, match="until it is told to stop"):
             shell(*words)

@@ -150,10 +150,10 @@ async def test_a_channel_whose_other_side_is_gone_is_off_until_an_admin_switches
     await courier.sweep()
     ops = (await client(keys["viewer"]).get("/api/channels")).json()["items"][1]
     assert ops["off"]["why"] == "The room said that it is gone (410)."
-    assert (await client(keys["reviewer"]).post("/api/channels/ops/on")).status_code == 403
-    assert (await client(keys["admin"]).post("/api/channels/slack/on")).status_code == 404
+    assert (await client(keys["reviewer"]).post("/api/channels/ops/enable")).status_code == 403
+    assert (await client(keys["admin"]).post("/api/channels/slack/enable")).status_code == 404
     for _ in range(2):
-        answer = await client(keys["admin"]).post("/api/channels/ops/on")
+        answer = await client(keys["admin"]).post("/api/channels/ops/enable")
         assert (answer.status_code, answer.json()["off"]) == (200, None)
     told = [event["kind"] for event in (await client(keys["viewer"]).get("/api/audit")).json()["items"]]
     assert told.count("channel_on") == 1
@@ -173,11 +173,11 @@ async def test_what_was_given_up_is_listed_and_sent_again_by_an_admin(
     [seen] = (await client(keys["viewer"]).get("/api/deliveries")).json()["items"]
     assert seen == {**parked, "error": None}
     room.trouble = None
-    assert (await client(keys["reviewer"]).post(f"/api/deliveries/{parked['id']}/again")).status_code == 403
-    assert (await admin.post(f"/api/deliveries/{parked['id']}/again")).json()["status"] == "due"
+    assert (await client(keys["reviewer"]).post(f"/api/deliveries/{parked['id']}/retry")).status_code == 403
+    assert (await admin.post(f"/api/deliveries/{parked['id']}/retry")).json()["status"] == "due"
     await courier.sweep()
     assert [message.purpose for message in room.heard] == ["ask"]
-    again = await admin.post(f"/api/deliveries/{parked['id']}/again")
+    again = await admin.post(f"/api/deliveries/{parked['id']}/retry")
     assert (again.status_code, again.json()["error"]) == (409, "conflict")
     [sent] = (await client(keys["viewer"]).get(f"/api/approvals/{approval_id}/deliveries")).json()["items"]
     assert (sent["id"], sent["status"], sent["due_at"]) == (parked["id"], "sent", None)
@@ -191,7 +191,7 @@ async def test_what_went_through_a_channel_that_is_not_there_any_more_cannot_be_
     await courier.sweep()
     site.notifications = replace(site.notifications, channels={})
     [parked] = (await client(keys["admin"]).get("/api/deliveries")).json()["items"]
-    answer = await client(keys["admin"]).post(f"/api/deliveries/{parked['id']}/again")
+    answer = await client(keys["admin"]).post(f"/api/deliveries/{parked['id']}/retry")
     assert (answer.status_code, "no channel ops any more" in answer.json()["message"]) == (409, True)
 
 

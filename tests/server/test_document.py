@@ -36,8 +36,8 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(document: 
     assert bare == []
     open_to_all = {path for _, path, operation in operations(document) if "x-roles" not in operation}
     assert open_to_all <= {
-        *("/healthz", "/readyz", "/api/session", "/api/session/link", "/api/session/link/look"),
-        *("/api/links/look", "/api/links/code", "/api/links/session"),
+        *("/healthz", "/readyz", "/api/session", "/api/session/link", "/api/session/link/inspect"),
+        *("/api/links/inspect", "/api/links/code", "/api/links/session"),
         *("/auth/oidc", "/auth/oidc/callback", "/channels/{name}/callback", "/agent-inbox/info"),
         "/channels/{workspace}/{name}/callback",
     }

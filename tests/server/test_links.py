@@ -115,7 +115,7 @@ def browser(client: As) -> httpx2.AsyncClient:
 
 
 async def look(browser: httpx2.AsyncClient, token: str) -> httpx2.Response:
-    return await browser.post("/api/links/look", json={"token": token})
+    return await browser.post("/api/links/inspect", json={"token": token})
 
 
 async def ask_code(mailed: Mailed, browser: httpx2.AsyncClient, token: str) -> str:

@@ -65,8 +65,8 @@ async def test_a_run_is_paused_listed_claimed_and_over(
     named = {"run_id": "run", "fence": item["fence"]}
     assert await told(agent, "/api/pauses/renew", **named) == named
     assert (await claimed(agent, runner="two"))["items"] == []
-    assert await told(agent, "/api/pauses/resumed", **named) == {"run_id": "run", "over": True}
-    assert await told(agent, "/api/pauses/resumed", **named) == {"run_id": "run", "over": False}
+    assert await told(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": True}
+    assert await told(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": False}
     assert await names(agent) == []
     assert (await agent.post("/api/pauses/renew", json=named)).status_code == 409
 
@@ -86,7 +86,7 @@ async def test_the_state_of_a_run_is_for_keys_of_the_same_name_alone(
         assert (await stranger.post("/api/pauses", json={"run_id": "run", "agent": "mailer"})).status_code == 409
         named = {"run_id": "run", "fence": fence}
         assert (await stranger.post("/api/pauses/renew", json=named)).status_code == 409
-        assert not (await told(stranger, "/api/pauses/resumed", **named))["over"]
+        assert not (await told(stranger, "/api/pauses/complete", **named))["over"]
         await told(stranger, "/api/pauses/release", **named, failed=True)
     assert len((await claimed(client(replaced)))["items"]) == 1
 

@@ -278,7 +278,7 @@ async def test_the_state_of_paused_runs_is_bounded(client: As, keys: Keys) -> No
     assert (await agent.post("/api/pauses", json={"run_id": "p0", "state": state})).status_code == 200, "in its place"
     assert (await other.post("/api/pauses", json={"run_id": "q", "state": state})).status_code == 200
     fence = answers[1].json()["fence"]
-    assert (await agent.post("/api/pauses/resumed", json={"run_id": "p1", "fence": fence})).json()["over"]
+    assert (await agent.post("/api/pauses/complete", json={"run_id": "p1", "fence": fence})).json()["over"]
     assert (await agent.post("/api/pauses", json={"run_id": "p9", "state": state})).status_code == 200
 
 

@@ -81,7 +81,7 @@ async def test_no_other_site_signs_anybody_in(people: ServerState, client: As, o
     for path, body in [
         ("/api/session", {"name": "bob", "password": PASSWORD}),
         ("/api/session/link", {"token": "x" * 43}),
-        ("/api/session/link/look", {"token": "x" * 43}),
+        ("/api/session/link/inspect", {"token": "x" * 43}),
     ]:
         answer = await other.post(path, json=body)
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
@@ -175,7 +175,7 @@ async def test_the_first_admin_comes_in_by_a_link_once(site: ServerState, browse
     token = await site.accounts.create_link("default", "interlock", role="admin")
     for method in ("GET", "HEAD"):
         await browser.request(method, "/welcome")
-    about = (await browser.post("/api/session/link/look", json={"token": token})).json()
+    about = (await browser.post("/api/session/link/inspect", json={"token": token})).json()
     assert about == {"workspace": "default", "name": "", "role": "admin", "new": True}
     used = {"token": token, "name": "ann", "password": PASSWORD}
     body = (await browser.post("/api/session/link", json=used)).json()

@@ -49,15 +49,16 @@ def _lazy_group(name: str) -> type[TyperGroup]:
 
 
 GROUPS = {
-    "approvals": "What waits on people: list, look, decide.",
+    "approvals": "Pending and past approvals: list, show, decide.",
     "grants": "Standing permissions: make, list, revoke.",
     "policy": "Check a policy file; see which rule a call meets.",
     "audit": "Prove that the record is whole.",
     "users": "The people of a workspace.",
     "keys": "Keys of agents and people: make, list, revoke.",
     "tools": "Tools and whose word they run on: list, pin, unpin.",
-    "channels": "The ways to people: list, test, switch on.",
-    "deliveries": "Messages to people: what became of them, and another try.",
+    "channels": "Notification channels: list, test, enable, disable.",
+    "deliveries": "Notifications that were sent, are due or failed: list, retry.",
+    "runs": "Paused runs of frameworks: list, resume.",
     "workspaces": "Workspaces: add, list.",
 }
 
@@ -267,35 +268,6 @@ async def gate_mcp(
         token=token,
     )
     await mcp_gate.run(options, gate_options)
-
-
-@command(app, open_database)
-async def runs(
-    context: CommandContext,
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
-) -> None:
-    """The runs of frameworks that stand still, and how many approvals each waits for; the longest first."""
-    from interlock.cli.commands import runs
-
-    await runs.list_runs(context, agent, limit)
-
-
-@command(app, without_database)
-async def resume(
-    options: CommandOptions,
-    function: Annotated[
-        str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Called with each Pause.")
-    ],
-    agent: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Whose runs.")],
-    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
-    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
-    at_once: Annotated[int, typer.Option(min=1, max=100, help="So many runs at a time.")] = 10,
-) -> None:
-    """Go on with runs that stand still, each as soon as people have decided, until it is told to stop."""
-    from interlock.cli.commands import runs
-
-    await runs.resume(options, function, runs.ResumeOptions(agent, url, key, at_once))
 
 
 @command(app, without_database, options=TRUSTED_OPTIONS)

@@ -277,7 +277,7 @@ class Client:
 
     async def resumed(self, run_id: str, fence: int) -> bool:
         """Whether it is over: one that paused again meanwhile is not."""
-        response = await self._transport.post("/api/pauses/resumed", {"run_id": run_id, "fence": fence})
+        response = await self._transport.post("/api/pauses/complete", {"run_id": run_id, "fence": fence})
         return bool(response["over"])
 
     # Closing

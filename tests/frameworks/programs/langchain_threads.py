@@ -68,7 +68,7 @@ async def made(job: Job) -> AsyncIterator[tuple[Any, Any]]:
 
 
 async def resume(pause: Any) -> None:
-    """For `interlock resume`, in a folder where the job lies."""
+    """For `interlock runs resume`, in a folder where the job lies."""
     async with made(job_here()) as (_, graph):
         await resumer(graph)(pause)
 

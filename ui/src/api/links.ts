@@ -6,7 +6,7 @@ export function useLook(token: string) {
   return useQuery({
     queryKey: ["link", token],
     queryFn: async ({ signal }) => ({
-      ...(await call("post", "/api/links/look", { body: { token }, signal })),
+      ...(await call("post", "/api/links/inspect", { body: { token }, signal })),
       read_at: performance.now(),
     }),
     enabled: token !== "",

@@ -208,7 +208,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/{run_id}/leave": {
+    "/api/runs/{run_id}/release": {
         parameters: {
             query?: never;
             header?: never;
@@ -312,7 +312,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/pauses/resumed": {
+    "/api/pauses/complete": {
         parameters: {
             query?: never;
             header?: never;
@@ -516,7 +516,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/session/link/look": {
+    "/api/session/link/inspect": {
         parameters: {
             query?: never;
             header?: never;
@@ -578,7 +578,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/links/look": {
+    "/api/links/inspect": {
         parameters: {
             query?: never;
             header?: never;
@@ -1648,7 +1648,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/channels/{name}/on": {
+    "/api/channels/{name}/enable": {
         parameters: {
             query?: never;
             header?: never;
@@ -1750,7 +1750,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/deliveries/{delivery_id}/again": {
+    "/api/deliveries/{delivery_id}/retry": {
         parameters: {
             query?: never;
             header?: never;

@@ -57,8 +57,8 @@ async def send_test(
 
 
 @command(app, open_notifications)
-async def on(opened: tuple[CommandContext, NotificationService], name: Name) -> None:
-    """Switch a channel on again that its other side had ended."""
+async def enable(opened: tuple[CommandContext, NotificationService], name: Name) -> None:
+    """Switch a channel on again that was switched off, here or by its other side."""
     context, notifications = opened
     notifications.channel(name)
     changed = await context.services.store.deliveries.enable_channel(
@@ -71,6 +71,27 @@ async def on(opened: tuple[CommandContext, NotificationService], name: Name) -> 
         say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")
     else:
         say(f"{name} is on already; nothing changed.")
+
+
+@command(app, open_notifications)
+async def disable(
+    opened: tuple[CommandContext, NotificationService],
+    name: Name,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+) -> None:
+    """Switch a channel off: nothing is sent through it until it is enabled. Its messages wait."""
+    context, notifications = opened
+    notifications.channel(name)
+    by = (await context.resolve_reviewer("")).name
+    why = reason or f"Switched off by {by}."
+    changed = await context.services.store.deliveries.disable_channel(context.workspace, name, why, by)
+    if context.json:
+        [state] = [each for each in await read_channel_states(notifications) if each.name == name]
+        print_json(channel_state_json(state, errors=True))
+    elif changed:
+        say(f"Switched {name} off. On again: interlock channels enable {name}")
+    else:
+        say(f"{name} is off already; nothing changed.")
 
 
 async def _check_member(context: CommandContext, channel: str, person: str) -> None:

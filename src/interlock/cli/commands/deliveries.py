@@ -53,13 +53,13 @@ async def list_deliveries(
 
 
 @command(app, open_notifications)
-async def again(
+async def retry(
     opened: tuple[CommandContext, NotificationService],
     delivery_id: Annotated[
         str, typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 or more.")
     ],
 ) -> None:
-    """Try at once what waits or was given up. A running server or worker sends it."""
+    """Retry a message now that is due or was given up. A running server or worker sends it."""
     context, notifications = opened
     whole = await _find_delivery_id(context, delivery_id)
     delivery = await requeue_delivery(notifications, whole, (await context.resolve_reviewer("")).name)

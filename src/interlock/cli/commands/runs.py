@@ -1,4 +1,4 @@
-"""`interlock runs` and `interlock resume`: runs of frameworks that stand still, and what goes on with them."""
+"""`interlock runs`: paused runs of frameworks, and the process that resumes them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import typer
 
 from interlock.app.bootstrap import mask_password, missing_database_file
-from interlock.cli.context import CommandContext, CommandOptions
+from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
 from interlock.cli.output import duration_text, local_time, print_json, say, shorten, show, table
 from interlock.config.load import agent_key
 from interlock.core.card import visible
@@ -21,6 +23,8 @@ from interlock.runtime.durations import rfc3339
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal
 from interlock.storage.tables.pauses import PauseScope
+
+app = typer.Typer()
 
 RUN_ID = "interlock-resume"  # of this process, which makes no calls itself
 ResumeFunction = Callable[[Pause], Awaitable[object]]
@@ -33,7 +37,13 @@ class ResumeOptions(NamedTuple):
     at_once: int
 
 
-async def list_runs(context: CommandContext, agent: str, limit: int) -> None:
+@command(app, open_database, "list")
+async def list_runs(
+    context: CommandContext,
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
+) -> None:
+    """Paused runs, and how many approvals each waits for; the longest pause first."""
     page = await context.services.store.pauses.list_paused(PauseScope(context.workspace, agent), limit=limit)
     if context.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
@@ -44,11 +54,22 @@ async def list_runs(context: CommandContext, agent: str, limit: int) -> None:
         if page.next is not None:
             say("There is more: --limit 1000.")
     else:
-        say(f"No run{f' of {visible(agent)}' if agent else ''} stands still.")
+        say(f"No run{f' of {visible(agent)}' if agent else ''} is paused.")
 
 
-async def resume(options: CommandOptions, function: str, resume_options: ResumeOptions) -> None:
-    """Until a signal; then waits for the runs that are under way. A second signal ends it at once."""
+@command(app, without_database)
+async def resume(
+    options: CommandOptions,
+    function: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Called with each Pause.")
+    ],
+    agent: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Whose runs.")],
+    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
+    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
+    at_once: Annotated[int, typer.Option(min=1, max=100, help="So many runs at a time.")] = 10,
+) -> None:
+    """Resume paused runs, each as soon as people have decided, until a signal; a second signal ends it at once."""
+    resume_options = ResumeOptions(agent, url, key, at_once)
     body = _load_function(function)
     lock, where = await asyncio.to_thread(_open_interlock, options, resume_options)
     stop = asyncio.Event()

@@ -305,7 +305,7 @@ MAX_BUSY_ATTEMPTS = 3  # how often a thread may be found under way before its pr
 def resumer(
     graph: Any, config: Callable[[Pause], Mapping[str, Any]] | None = None
 ) -> Callable[[Pause], Awaitable[None]]:
-    """For `agent.resume_all` and `interlock resume`. `config` gives what else a thread needs, such as who its user is.
+    """For `agent.resume_all` and `interlock runs resume`. `config` gives what else a thread needs, such as its user.
 
     A thread that went on by hand meanwhile is left alone. Interrupts that are not Interlock's stay as they are.
     """

@@ -135,7 +135,7 @@ FAST_ROUTE_DOCS = {
     "POST /api/runs/{run_id}/close": RouteDocs(
         "Ends a run for good.", _model_response(models.RunStatusJson), RunnerBody, error_statuses=(404, 409)
     ),
-    "POST /api/runs/{run_id}/leave": RouteDocs(
+    "POST /api/runs/{run_id}/release": RouteDocs(
         "Leaves a run: the next start of the program takes it up at once.",
         _model_response(models.RunStatusJson),
         RunnerBody,
@@ -171,7 +171,7 @@ FAST_ROUTE_DOCS = {
         _model_response(models.PauseRelease),
         ReleasePauseBody,
     ),
-    "POST /api/pauses/resumed": RouteDocs(
+    "POST /api/pauses/complete": RouteDocs(
         "The run went on, and its pause is over; one that paused again meanwhile stays.",
         _model_response(models.PauseCompletion),
         CompletePauseBody,

@@ -87,7 +87,7 @@ async def test_channel(name: str, state: StateDep, principal: PrincipalDep) -> C
     return ChannelTest(channel=name, person=message.to.person)
 
 
-@router.post("/api/channels/{name}/on", responses=documented_errors(404), **require_roles(ADMINS))
+@router.post("/api/channels/{name}/enable", responses=documented_errors(404), **require_roles(ADMINS))
 async def enable_channel(name: str, state: StateDep, principal: PrincipalDep) -> ChannelInfo:
     """Switches a channel on again whose other side wanted nothing more. One that is on stays so."""
     state.notifications.for_workspace(principal.workspace).channel(name)

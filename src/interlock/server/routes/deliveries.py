@@ -72,7 +72,7 @@ async def list_approval_deliveries(approval_id: str, state: StateDep, principal:
     return DeliveryList(items=[_info(each, principal) for each in found])
 
 
-@router.post("/api/deliveries/{delivery_id}/again", responses=documented_errors(404, 409), **require_roles(ADMINS))
+@router.post("/api/deliveries/{delivery_id}/retry", responses=documented_errors(404, 409), **require_roles(ADMINS))
 async def retry_delivery_now(delivery_id: str, state: StateDep, principal: PrincipalDep) -> DeliveryInfo:
     """Tries at once what waits or was given up."""
     return _info(

@@ -67,7 +67,7 @@ class CodeTicket(BaseModel):
     ticket: str
 
 
-@router.post("/look", responses=documented_errors(404, 410))
+@router.post("/inspect", responses=documented_errors(404, 410))
 async def inspect_link(body: MessageLinkBody, state: StateDep, request: RequestDep, auth: AuthDep) -> LinkedApproval:
     """Shows the call of a message's link. Spends nothing and decides nothing, however often it is asked."""
     auth.check_origin(request.headers)

@@ -105,7 +105,7 @@ async def use_link(
     return SignedInUser(**to_current_user(principal).model_dump(), next="/")
 
 
-@router.post("/api/session/link/look", responses=documented_errors())
+@router.post("/api/session/link/inspect", responses=documented_errors())
 async def inspect_sign_in_link(
     body: SignInTokenBody, state: StateDep, request: RequestDep, auth: AuthDep
 ) -> SignInLinkInfo:

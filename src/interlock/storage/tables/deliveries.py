@@ -338,15 +338,17 @@ class SqlDeliveries:
     async def disabled_channels(self) -> Sequence[DisabledChannel]:
         return [DisabledChannel(*row) for row in await self._database.fetch("switches")]
 
-    async def disable_channel(self, workspace: str, channel: str, why: str) -> None:
-        def run(tx: Transaction) -> None:
-            if not tx.fetch("switch", workspace, channel):
-                tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
-                tx.append_events(
-                    workspace, [Event("channel_off", SYSTEM_ACTOR, {"channel": channel}, "", {"why": why})]
-                )
+    async def disable_channel(self, workspace: str, channel: str, why: str, by: str = SYSTEM_ACTOR) -> bool:
+        """False if it was off already."""
 
-        await self._write(workspace, run, ("switch", workspace, channel))
+        def run(tx: Transaction) -> bool:
+            if tx.fetch("switch", workspace, channel):
+                return False
+            tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
+            tx.append_events(workspace, [Event("channel_off", by, {"channel": channel}, "", {"why": why})])
+            return True
+
+        return cast(bool, await self._write(workspace, run, ("switch", workspace, channel)))
 
     async def enable_channel(self, workspace: str, channel: str, by: str) -> bool:
         """False if it was on already."""

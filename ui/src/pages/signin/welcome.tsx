@@ -12,7 +12,7 @@ export default function Welcome() {
   const token = useToken();
   const link = useQuery({
     queryKey: ["link", token],
-    queryFn: () => call("post", "/api/session/link/look", { body: { token } }),
+    queryFn: () => call("post", "/api/session/link/inspect", { body: { token } }),
     staleTime: Infinity,
     retry: false,
   });

@@ -78,7 +78,7 @@ function Acts({ name, isOff }: { name: string; isOff: boolean }) {
     ["channels"],
   );
   const on = useSending(
-    (_: void, once) => call("post", "/api/channels/{name}/on", { path: { name }, once }),
+    (_: void, once) => call("post", "/api/channels/{name}/enable", { path: { name }, once }),
     ["channels"],
   );
   return (

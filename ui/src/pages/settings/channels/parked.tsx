@@ -51,7 +51,7 @@ export function Parked({ admin }: { admin: boolean }) {
 function ParkedRow({ delivery, admin }: { delivery: Shapes["DeliveryInfo"]; admin: boolean }) {
   const again = useSending(
     (_: void, once) =>
-      call("post", "/api/deliveries/{delivery_id}/again", { path: { delivery_id: delivery.id }, once }),
+      call("post", "/api/deliveries/{delivery_id}/retry", { path: { delivery_id: delivery.id }, once }),
     ["deliveries", "channels"],
   );
   return (
