@@ -281,7 +281,7 @@ async def test_a_link_of_somebody_who_was_removed_is_no_link(mailed: Mailed, bro
 async def test_no_other_site_looks_asks_or_enters(mailed: Mailed, client: As, origin: str) -> None:  # R47
     other = client(origin=origin) if origin else client()
     body = {"token": mailed.token(), "ticket": "x", "code": "12345678"}
-    for verb, fields in (("look", ("token",)), ("code", ("token",)), ("session", ("token", "ticket", "code"))):
+    for verb, fields in (("inspect", ("token",)), ("code", ("token",)), ("session", ("token", "ticket", "code"))):
         answer = await other.post(f"/api/links/{verb}", json={name: body[name] for name in fields})
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 

@@ -59,7 +59,7 @@ async def test_nobody_speaks_for_the_programs_of_another_key(client: As, keys: K
     run = await take_up(mine, runner="one")
     assert (await theirs.get("/api/runs", params={"agent": "mailer"})).json()["items"] == []
     assert (await take_up(theirs, runner="two", gone=["one"]))["run_id"] != run["run_id"]
-    assert [await end(theirs, run, way) for way in ("close", "leave", "renew")] == [404, 404, 404]
+    assert [await end(theirs, run, way) for way in ("close", "release", "renew")] == [404, 404, 404]
     assert await end(mine, run, "renew") == 200
 
 
@@ -79,7 +79,7 @@ async def test_a_name_with_a_colon_is_not_among_the_programs_of_another_agent(cl
 async def test_a_closed_run_is_over_and_one_that_was_left_goes_on(client: As, keys: Keys) -> None:
     agent = client(keys["agent"])
     left = await take_up(agent, runner="one")
-    assert await end(agent, left, "leave") == 200
+    assert await end(agent, left, "release") == 200
     taken = await take_up(agent, runner="two")
     assert taken["run_id"] == left["run_id"]
     assert await end(agent, taken, "close") == 200

@@ -212,7 +212,7 @@ class Client:
 
     async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
         """One that is not finished is left for the next start of the program."""
-        verb = "close" if finished else "leave"
+        verb = "close" if finished else "release"
         with suppress(Conflict, NotFound):
             await self._transport.post(
                 f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, patience=BEST_EFFORT_TIMEOUT
